@@ -35,6 +35,8 @@ public enum IdentityErrorCode: String, Sendable, CaseIterable {
     case grantMalformed = "AUTH-0202"
     /// The identity may not do what it asked for.
     case notPermitted = "AUTH-0203"
+    /// A permissions object has a member that this version does not know.
+    case grantMemberUnknown = "AUTH-0204"
     /// A database's signing key or its id cannot be read.
     case signingKeyInvalid = "AUTH-0301"
     /// A peer key cannot be read.

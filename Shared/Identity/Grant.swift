@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 
 /// The permissions of an identity: the object in a login answer, a webhook's verdict and an API key.
 ///
@@ -56,6 +57,31 @@ public struct Grant: Sendable, Hashable {
             && (remoteQuery || !other.remoteQuery)
     }
 
+    /// Refuses a permissions object with a member that it cannot have: a misspelt right would be no right, and
+    /// nobody would hear of it. Tokens of ours may have further members, which a later version writes.
+    /// - Throws: `AUTH-0204`, which names the member.
+    public static func requireKnownMembers(of permissions: Value) throws(IdentityError) {
+        try requireKnown(CodingKeys.allCases.map(\.rawValue), in: permissions, "permissions")
+        for side in [CodingKeys.read, .write].map(\.rawValue) {
+            guard let rules = permissions[side] else { continue }
+            try requireKnown(AccessRules.members, in: rules, "permissions.\(side)")
+        }
+    }
+
+    private static func requireKnown(
+        _ known: [String], in value: Value, _ place: String
+    ) throws(IdentityError) {
+        let names = value.objectValue?.entries.map(\.key) ?? []
+        guard let unknown = names.first(where: { name in !known.contains { utf8Equal($0, name) } }) else {
+            return
+        }
+        let shown = unknown.prefix(Limits.shownCharacters)
+        let meant = Suggestion.closest(to: unknown, among: known).map { "did you mean \"\($0)\"? " } ?? ""
+        let list = known.map { "\"\($0)\"" }.joined(separator: ", ")
+        throw IdentityError(
+            .grantMemberUnknown, "\"\(shown)\" is not a member of \(place); \(meant)it has \(list)")
+    }
+
     /// - Throws: as `CompiledGrant`.
     public func requireEnforceable() throws(IdentityError) { _ = try CompiledGrant(self) }
 }
@@ -107,12 +133,13 @@ public struct AccessRules: Sendable, Hashable {
 }
 
 extension Grant: Codable {
-    private enum CodingKeys: String, CodingKey {
+    private enum CodingKeys: String, CodingKey, CaseIterable {
         case read, write, remoteQuery
         case queryLanguage = "qlVersion"
     }
 
-    /// Reads the permissions object; missing members grant nothing, unknown ones are ignored.
+    /// Reads the permissions object; missing members grant nothing, unknown ones are ignored: see
+    /// `requireKnownMembers`.
     public init(from decoder: any Decoder) throws {
         let members = try decoder.container(keyedBy: CodingKeys.self)
         read = try members.decodeIfPresent(AccessRules.self, forKey: .read) ?? .nothing
@@ -123,9 +150,11 @@ extension Grant: Codable {
 }
 
 extension AccessRules: Codable {
-    private enum CodingKeys: String, CodingKey {
+    private enum CodingKeys: String, CodingKey, CaseIterable {
         case everything, queriesByCollection
     }
+
+    static let members = CodingKeys.allCases.map(\.rawValue)
 
     /// Reads one side of the permissions object.
     public init(from decoder: any Decoder) throws {

@@ -14,6 +14,8 @@ public enum Limits {
     public static let keysPerSet = 16_384
     /// The number of permission queries on one side of a grant.
     public static let queriesPerGrant = 1024
+    /// The part of an unknown name that an error shows.
+    static let shownCharacters = 40
     /// The length of a database id; it is also a folder name.
     public static let databaseIDBytes = 128
     /// The longest life of a peer's certificate, which is also the time that two peers can authenticate each

@@ -64,7 +64,9 @@ struct WebhookAnswerTests {
         ("permissions", #"{"write":{"queriesByCollection":{"c":["_id == 1"]}}}"#, .accepted),
         ("permissions", #"{"qlVersion":2}"#, .unusable), ("permissions", #"{"qlVersion":"1"}"#, .unusable),
         ("permissions", #"{"remoteQuery":"no"}"#, .unusable),
-        ("permissions", #"{"another":[1,2]}"#, .accepted), ("permissions", deep, .unusable),
+        ("permissions", #"{"another":[1,2]}"#, .unusable), ("permissions", deep, .unusable),
+        ("permissions", #"{"read":{"evrything":true}}"#, .unusable),
+        ("permissions", #"{"remoteQuery":null,"write":null}"#, .accepted),
         (
             "permissions",
             #"{"read":{"queriesByCollection":{"c":["#

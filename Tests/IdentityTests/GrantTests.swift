@@ -1,3 +1,4 @@
+import CRDT
 import Foundation
 import Identity
 import Testing
@@ -23,6 +24,29 @@ struct GrantTests {
     func missing() throws {
         #expect(try grant("{}") == .nothing)
         #expect(try grant(#"{"read":{"everything":true},"role":"admin"}"#) == .readOnly)
+    }
+
+    @Test(
+        "a member that no permissions object has is named, with the one that was meant",
+        arguments: [
+            (#"{"read":{},"wirte":{}}"#, "\"wirte\" is not a member of permissions; did you mean \"write\"?"),
+            (#"{"READ":{}}"#, "\"READ\" is not a member of permissions; did you mean \"read\"?"),
+            (#"{"role":1}"#, "\"role\" is not a member of permissions; it has \"read\", \"write\""),
+            (#"{"read":{"everithing":true}}"#, "did you mean \"everything\"? it has"),
+            (#"{"write":{"queries":{"a":["true"]}}}"#, "\"queries\" is not a member of permissions.write"),
+        ])
+    func misspelt(json: String, message: String) throws {
+        let value = try JSONText.parse(Array(json.utf8))
+        let error = try #require(throws: IdentityError.self) { try Grant.requireKnownMembers(of: value) }
+        #expect(error.code == .grantMemberUnknown && error.message.contains(message), "\(error)")
+    }
+
+    @Test("collections may have any name, also that of a member")
+    func namesOfCollections() throws {
+        for json in [
+            #"{"read":{"everything":false,"queriesByCollection":{"wirte":["true"],"read":[]}},"write":null}"#,
+            #"{"qlVersion":1,"remoteQuery":true}"#, "{}", "7", #"{"read":7}"#,
+        ] { try Grant.requireKnownMembers(of: JSONText.parse(Array(json.utf8))) }
     }
 
     @Test("a whole collection is granted by its exact bytes")

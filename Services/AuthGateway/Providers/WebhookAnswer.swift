@@ -6,8 +6,8 @@ import Identity
 ///
 /// The spellings of both generations are accepted: `authenticated` or `authenticate`, `clientInfo` or
 /// `userInfo`. Any value other than `true` is a refusal, not a malformed answer: published sample handlers
-/// send an error object there. Unknown members are ignored. A known member of the wrong type makes the whole
-/// answer invalid, since half a permission would be worse than none.
+/// send an error object there. Unknown members are ignored, but not those of `permissions`. They make the whole
+/// answer invalid, as a known member of the wrong type does: half a permission would be worse than none.
 package enum WebhookAnswer {
     /// - Parameter status: the HTTP status; only 200 to 299 can accept a login.
     /// - Throws: the reason why the answer is invalid, for the operator's log; it must not reach the client.
@@ -83,6 +83,11 @@ package enum WebhookAnswer {
 
     /// The grant of a `permissions` object, of a webhook or of a configuration.
     static func grant(_ permissions: Value) throws(Unusable) -> Grant {
+        do {
+            try Grant.requireKnownMembers(of: permissions)
+        } catch {
+            throw Unusable("permissions do not have the documented shape: \(error)")
+        }
         guard permissions.objectValue != nil,
             let grant = try? JSONDecoder().decode(Grant.self, from: Data(JSONText.print(permissions).utf8))
         else { throw Unusable("permissions do not have the documented shape") }
