@@ -73,6 +73,14 @@ final class AttemptLimiter: Sendable {
         return bytes.prefix(8).map { String(UInt16($0) + 0x100, radix: 16).dropFirst() }.joined() + "::/64"
     }
 
+    /// The network around a network that one owner may have many of: the first 48 bits of an IPv6 address, 16
+    /// of an IPv4 address.
+    static func wideNetwork(of address: String) -> String {
+        let network = network(of: address)
+        guard !network.hasSuffix("::/64") else { return "\(network.prefix(12))::/48" }
+        return network.split(separator: ".").prefix(2).joined(separator: ".")
+    }
+
     /// Admits an attempt; the caller must report its end with `end`.
     /// - Throws: `AUTH-0410` if the source has to wait.
     func begin(_ source: Source, at provider: Source? = nil) throws(AuthGatewayError) {

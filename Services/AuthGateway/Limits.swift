@@ -103,14 +103,20 @@ public enum Limits {
     /// fail once.
     static let failuresOfStrangers = 50
     /// Window in which failures of an account are counted.
-    static let accountWindow: Duration = .seconds(15 * 60)
-    /// Most counted accounts and networks, about 150 bytes each.
+    static let accountWindowSeconds: Int64 = 15 * 60
+    /// Most accounts and networks whose failures wait to be written, about 150 bytes each.
     static let countedAccounts = 65_536
+    /// Shortest time between two writes of failures: other gateways learn of them this much later.
+    static let failuresPause: Duration = .seconds(1)
+    /// Records of failures in the system database, and counts in each: 2 MB at most, and no list that
+    /// strangers make longer.
+    static let failurePlaces = 4_096
+    static let failuresPerPlace = 8
     /// Networks that an account keeps: home, work, a phone's, and some.
     static let accountNetworks = 8
     /// Sessions of an account that have neither ended nor expired; the oldest one ends for another.
     static let accountSessions = 32
-    /// Ended sessions that an account keeps: their revocations are removed with them.
+    /// Ended sessions that an account keeps.
     static let keptEndedSessions = 64
     /// Time after its end for which the revocation of a session is kept: clocks are wrong by minutes.
     static let endedSessionSeconds: Int64 = 60 * 60
@@ -142,7 +148,7 @@ public enum Limits {
     static let joinSlowDown: Int64 = 5
     /// Most devices that wait for an answer, in all databases.
     static let joins = 1_024
-    /// The same of one network.
+    /// The same of one network, and the codes that it gets in a minute.
     static let joinsOfOneNetwork = 16
     /// Longest name of a device: what a peer's own name may have.
     static let deviceNameBytes = 64

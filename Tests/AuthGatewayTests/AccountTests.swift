@@ -128,22 +128,86 @@ struct AccountTests {
     }
 
     @Test("while many networks fail, a strange one may fail once, and the person's own is as before")
-    func crowd() throws {
-        let limiter = AccountLimiter(now: { [start = ContinuousClock.now] in start })
-        for number in 0..<Limits.failuresOfStrangers {
-            try limiter.begin("a", from: "\(number)", isKnown: false)
-            limiter.end("a", from: "\(number)", failed: true)
-        }
-        try limiter.begin("a", from: "new", isKnown: false)
-        limiter.end("a", from: "new", failed: true)
-        #expect(throws: AuthGatewayError.self) { try limiter.begin("a", from: "new", isKnown: false) }
-        for _ in 0..<5 {
+    func crowd() async throws {
+        try await People.serving { people async throws in
+            let limiter = AccountLimiter(
+                system: people.gateway.systemDatabase, nowSeconds: { people.clock.seconds })
+            for number in 0..<Limits.failuresOfStrangers {
+                try limiter.begin("a", from: "\(number)", isKnown: false)
+                limiter.end("a", from: "\(number)", failed: true)
+            }
+            try limiter.begin("a", from: "new", isKnown: false)
+            limiter.end("a", from: "new", failed: true)
+            #expect(throws: AuthGatewayError.self) { try limiter.begin("a", from: "new", isKnown: false) }
+            for _ in 0..<5 {
+                try limiter.begin("a", from: "home", isKnown: true)
+                limiter.end("a", from: "home", failed: true)
+            }
             try limiter.begin("a", from: "home", isKnown: true)
-            limiter.end("a", from: "home", failed: true)
+            limiter.end("a", from: "home", failed: false)
+            try limiter.begin("b", from: "new", isKnown: false)
         }
-        try limiter.begin("a", from: "home", isKnown: true)
-        limiter.end("a", from: "home", failed: false)
-        try limiter.begin("b", from: "new", isKnown: false)
+    }
+
+    @Test("the failures at one gateway count at another one, and its success forgets them there")
+    func sharedFailures() async throws {
+        try await People.serving { people async throws in
+            let system = people.gateway.systemDatabase
+            let make = { AccountLimiter(system: system, nowSeconds: { people.clock.seconds }) }
+            let (first, second) = (make(), make())
+            for _ in 0..<Limits.failuresPerAccount {
+                try first.begin("a", from: "10.0.0.1", isKnown: false)
+                first.end("a", from: "10.0.0.1", failed: true)
+            }
+            // No limiter counts more than there were, whether or not they are written.
+            #expect(throws: AuthGatewayError.self) { try first.begin("a", from: "10.0.0.1", isKnown: false) }
+            try first.begin("a", from: "10.0.0.2", isKnown: false)
+            let counted = { system.directory.loginFailures.values.flatMap(\.counts).map(\.failures).sorted() }
+            // Its own count, and that of all networks.
+            while counted() != [10, 10] { try await Task.sleep(for: .milliseconds(5)) }
+            let locked = try #require(throws: AuthGatewayError.self) {
+                try second.begin("a", from: "10.0.0.1", isKnown: false)
+            }
+            #expect(locked.code == .accountLocked && locked.retryAfterSeconds == 15 * 60 + 1)
+            try second.begin("a", from: "10.0.0.2", isKnown: false)
+            try second.begin("b", from: "10.0.0.1", isKnown: false)
+            // A clock that is set back frees, as one that goes on does.
+            people.clock.move(-15 * 60)
+            try second.begin("a", from: "10.0.0.1", isKnown: false)
+            people.clock.move(30 * 60)
+            try second.begin("a", from: "10.0.0.1", isKnown: false)
+            people.clock.move(-15 * 60)
+            second.end("a", from: "10.0.0.1", failed: false)
+            while counted() != [10] { try await Task.sleep(for: .milliseconds(5)) }
+            try first.begin("a", from: "10.0.0.1", isKnown: false)
+        }
+    }
+
+    @Test("failures under many names stay few records, and push out none that is guessed at")
+    func boundedFailures() async throws {
+        try await People.serving { people async throws in
+            let system = people.gateway.systemDatabase
+            let limiter = AccountLimiter(system: system, nowSeconds: { people.clock.seconds })
+            func fail(_ account: String, _ network: String) throws {
+                try limiter.begin(account, from: network, isKnown: false)
+                limiter.end(account, from: network, failed: true)
+            }
+            let place = AccountLimiter.place("a", "10.0.0.1")
+            for _ in 0..<Limits.failuresPerAccount { try fail("a", "10.0.0.1") }
+            let names = (0...).lazy.map(String.init)
+                .filter { AccountLimiter.place($0, "10.0.0.1") == place }
+                .prefix(2 * Limits.failuresPerPlace)
+            for name in names { try fail(name, "10.0.0.1") }
+            let counts = { system.directory.loginFailures[$0]?.counts ?? [] }
+            // The last one is written with all others, or after them.
+            let last = AccountLimiter.place(names.last ?? "", nil)
+            while counts(last).isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+            #expect(counts(place).count == Limits.failuresPerPlace)
+            #expect(counts(place).contains { $0.failures == Limits.failuresPerAccount })
+            #expect(throws: AuthGatewayError.self) {
+                try limiter.begin("a", from: "10.0.0.1", isKnown: false)
+            }
+        }
     }
 
     @Test("an account ends with its time, and that is told only after the right password")

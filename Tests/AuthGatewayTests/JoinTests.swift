@@ -179,6 +179,83 @@ struct JoinTests {
         }
     }
 
+    /// Fills the list with devices of these addresses, each a second younger than the one before.
+    private func fill(_ people: People, _ addresses: [String]) async throws {
+        let now = people.clock.seconds
+        let records = addresses.enumerated().map { number, address in
+            JoinRecord(
+                id: "fleet/\(number)", database: "fleet", secretHash: "", name: "\(number)", peerKey: nil,
+                address: address, createdAtSeconds: now - 300 + Int64(number) / 10,
+                expiresAtSeconds: now + Limits.joinSeconds)
+        }
+        for start in stride(from: 0, to: records.count, by: 128) {
+            try await people.gateway.systemDatabase.write { writer in
+                for record in records[start..<min(start + 128, records.count)] { try writer.put(record) }
+            }
+        }
+    }
+
+    @Test(
+        "a full list loses the oldest device of the network that asks most, and no other one's",
+        arguments: [
+            // 64 networks with all that they may have; single networks of one owner.
+            { "10.\($0 % 64).0.1" }, { "2001:db8:7:\(String($0, radix: 16))::1" },
+            { "192.0.\($0 / 256).\($0 % 256)" },
+        ] as [@Sendable (Int) -> String])
+    func fullList(address: @Sendable @escaping (Int) -> String) async throws {
+        try await People.serving { people async throws in
+            let honest = ["198.51.100.1", "2001:db8:8::1"]
+            try await fill(people, honest + (0..<Limits.joins - honest.count).map(address))
+            let joins = { people.gateway.systemDatabase.directory.joins }
+            #expect(joins().count == Limits.joins)
+            for number in 1...20 { _ = try await begin(people, from: "203.\(number).0.1") }
+            #expect(joins().count == Limits.joins)
+            let left = Set(joins().values.map(\.address))
+            #expect(left.isSuperset(of: honest), "the honest devices go on")
+            #expect((1...20).allSatisfy { left.contains("203.\($0).0.1") })
+            // Those who fill the list replace their own, if they may ask at all.
+            for number in 0..<10 {
+                _ = try await people.call(
+                    "POST", "join", ["databaseID": "fleet"], from: address(number * 97))
+            }
+            #expect(joins().count == Limits.joins)
+            #expect(Set(joins().values.map(\.address)).isSuperset(of: honest))
+        }
+    }
+
+    @Test("a device that was answered makes room for nobody")
+    func answeredStays() async throws {
+        try await People.serving { people async throws in
+            let (_, user) = try await begin(people, from: "10.0.0.1")
+            #expect(
+                try await people.post("joins/\(user)", #"{"permissions":\#(People.reader)}"#).status == 204)
+            people.clock.move(300)
+            try await fill(people, (0..<Limits.joins - 1).map { "10.0.0.\($0 % 8)" })
+            _ = try await begin(people, from: "203.0.113.1")
+            let joins = people.gateway.systemDatabase.directory.joins
+            #expect(joins.count == Limits.joins && joins["fleet/\(user)"]?.answer != nil)
+        }
+    }
+
+    @Test("a network asks for few codes in a minute, whether or not they still wait")
+    func perMinute() async throws {
+        try await People.serving { people async throws in
+            for _ in 0..<Limits.joinsOfOneNetwork {
+                let (_, user) = try await begin(people, from: "10.0.0.1")
+                _ = try await people.post("joins/\(user)", #"{"deny":true}"#)
+                try await people.gateway.systemDatabase.write {
+                    try $0.remove("fleet/\(user)", JoinRecord.self)
+                }
+            }
+            let members = ["databaseID": "fleet"]
+            let refused = try await people.call("POST", "join", members, from: "10.0.0.1")
+            #expect(refused.status == 429 && refused.code == "AUTH-0410" && refused.retryAfter == "60")
+            _ = try await begin(people, from: "10.0.0.2")
+            people.clock.move(60)
+            _ = try await begin(people, from: "10.0.0.1")
+        }
+    }
+
     @Test(
         "each field of a device is held to its form",
         arguments: [

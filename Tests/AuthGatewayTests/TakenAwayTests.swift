@@ -95,6 +95,38 @@ struct TakenAwayTests {
         }
     }
 
+    @Test("revocations of sessions go when their tokens have expired everywhere, of forgotten sessions too")
+    func revocationsGo() async throws {
+        try await People.serving { people async throws in
+            try await people.account("ann")
+            try await people.account("bob")
+            let system = people.gateway.systemDatabase
+            let id = try #require(AccountName("ann")).id(in: "fleet")
+            let (now, count) = (people.clock.seconds, Limits.keptEndedSessions + 10)
+            try await system.write { writer in
+                var account = try #require(try writer.get(id, as: AccountRecord.self))
+                for number in 0..<count {
+                    let session = AccountSession(
+                        id: "other \(number)", createdAtSeconds: now, expiresAtSeconds: now + 1_000,
+                        address: "10.0.0.1", peerKey: nil)
+                    try AccountBook.begin(session, of: &account, now, writer)
+                    try AccountBook.end(of: &account, now, writer) { $0.id == session.id }
+                }
+                try writer.replace(account)
+            }
+            _ = try await people.post("revocations", #"{"kind":"user","value":"eve"}"#)
+            #expect(system.directory.revocations.count == count + 1)
+            // The clock of another service may be behind.
+            people.clock.move(1_000 + Limits.endedSessionSeconds - 1)
+            #expect(try await people.login("bob").status == 200)
+            #expect(system.directory.revocations.count == count + 1)
+            people.clock.move(1)
+            #expect(try await people.login("bob").status == 200)
+            // One without an end stays.
+            #expect(system.directory.revocations.values.map(\.value) == ["eve"])
+        }
+    }
+
     @Test("a session that was ended stays so when the clock was ahead for a while")
     func clockSetBack() async throws {
         try await People.serving { people async throws in

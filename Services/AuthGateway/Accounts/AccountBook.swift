@@ -42,7 +42,12 @@ struct AccountBook: Sendable {
             id: AccessToken.newID(), createdAtSeconds: now, expiresAtSeconds: now + seconds, address: address,
             peerKey: login.peerKey)
         let rehashed = try await rehash(account, password, network)
+        // Revocations of tokens that have expired everywhere.
+        let over = directory.revocations.values.filter { $0.endsAtSeconds.map { $0 <= now } ?? false }
         try await state.system.write { [account] writer in
+            for revocation in over.prefix(Limits.recordsPerWrite) {
+                try writer.remove(revocation.id, Revocation.self)
+            }
             guard var current = try writer.get(account.id, as: AccountRecord.self),
                 current.passwordHash == account.passwordHash, step ?? .max > current.lastCodeStep,
                 step != nil || !current.hasSecondFactor
@@ -134,12 +139,7 @@ struct AccountBook: Sendable {
     static func begin(
         _ session: AccountSession, of account: inout AccountRecord, _ now: Int64, _ writer: SystemWriter
     ) throws {
-        // Another service's clock may be behind, and this one may be set back.
-        let past = now - Limits.endedSessionSeconds
-        for old in account.sessions where old.expiresAtSeconds <= past && old.endedAtSeconds != nil {
-            try writer.remove(Revocation.id(account.databaseID, .token, old.id), Revocation.self)
-        }
-        account.sessions.removeAll { $0.expiresAtSeconds <= ($0.endedAtSeconds == nil ? now : past) }
+        account.sessions.removeAll { $0.expiresAtSeconds <= now }
         let live = account.sessions.filter { $0.endedAtSeconds == nil }
         let surplus = Set(live.prefix(max(0, live.count - Limits.accountSessions + 1)).map(\.id))
         try end(of: &account, now, writer) { surplus.contains($0.id) }
@@ -164,9 +164,11 @@ struct AccountBook: Sendable {
                 continue
             }
             account.sessions[index].endedAtSeconds = now
+            // Another service's clock may be behind, and this one may be set back.
             try writer.put(
                 Revocation(
-                    database: account.databaseID, subject: .token, value: session.id, sinceSeconds: now))
+                    database: account.databaseID, subject: .token, value: session.id, sinceSeconds: now,
+                    endsAtSeconds: session.expiresAtSeconds + Limits.endedSessionSeconds))
         }
     }
 

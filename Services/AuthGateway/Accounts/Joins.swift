@@ -11,8 +11,9 @@ import Synchronization
 /// it shows. A person who is signed in names the short one, sees the device, and approves it with a name and
 /// permissions. With its next question the device gets an API key of its own, once.
 ///
-/// The codes are in the system database, so any gateway on the log may answer. Only the times of a device's
-/// questions are in memory; the lock guards them.
+/// The codes are in the system database, so any gateway on the log may answer. They are bounded, and nobody
+/// keeps others out by asking for many: where there is no room for another device, one that nobody has
+/// answered goes (`surplus`). Only the times of questions are in memory; the locks guard them.
 final class Joins: Sendable {
     private struct Asking {
         var last: Int64
@@ -22,6 +23,8 @@ final class Joins: Sendable {
     private let state: GatewayState
     private let nowSeconds: @Sendable () -> Int64
     private let asking = Mutex<[String: Asking]>([:])
+    /// The codes that each network asked for in this minute.
+    private let begun = Mutex<[String: (sinceSeconds: Int64, count: Int)]>([:])
 
     init(state: GatewayState, nowSeconds: @escaping @Sendable () -> Int64) {
         (self.state, self.nowSeconds) = (state, nowSeconds)
@@ -39,7 +42,7 @@ final class Joins: Sendable {
     }
 
     /// Begins to join.
-    /// - Throws: `AUTH-0402`, `AUTH-0410` if too many devices wait for an answer.
+    /// - Throws: `AUTH-0402`, `AUTH-0410` if too many devices of this network wait for an answer, or ask.
     func begin(
         in database: DatabaseID, name: String, peerKey: String?, from address: String
     ) async throws -> (record: JoinRecord, deviceCode: String) {
@@ -59,19 +62,65 @@ final class Joins: Sendable {
         let waiting = all.filter { $0.expiresAtSeconds > now }
         let network = AttemptLimiter.network(of: address)
         let own = waiting.count { AttemptLimiter.network(of: $0.address) == network }
-        guard waiting.count < Limits.joins, own < Limits.joinsOfOneNetwork else {
+        let surplus = Self.surplus(of: waiting)
+        guard own < Limits.joinsOfOneNetwork, waiting.count - surplus.count < Limits.joins,
+            mayBegin(network, now)
+        else {
             throw AuthGatewayError(
-                .tooManyAttempts, "too many devices wait to join; try again in a minute",
+                .tooManyAttempts, "too many devices of this network ask to join; try again in a minute",
                 retryAfterSeconds: 60)
         }
         try await state.system.write { writer in
             for old in over.prefix(Limits.recordsPerWrite) { try writer.remove(old.id, JoinRecord.self) }
+            for old in surplus where try writer.get(old.id, as: JoinRecord.self)?.answer == nil {
+                try writer.remove(old.id, JoinRecord.self)
+            }
             guard try writer.get(record.id, as: JoinRecord.self) == nil else {
                 throw AuthGatewayError(.exists, "the code is in use; ask again")
             }
             try writer.put(record)
         }
         return (record, "\(database):\(code):\(key.text)")
+    }
+
+    /// The devices that make room for another one: of the widest network that asks most, of the network in it
+    /// that asks most, the oldest that nobody has answered. So whoever fills the list loses the own ones.
+    private static func surplus(of waiting: [JoinRecord]) -> [JoinRecord] {
+        var left = waiting.filter { $0.answer == nil }
+        var surplus: [JoinRecord] = []
+        func largest(_ joins: [JoinRecord], _ key: (JoinRecord) -> String) -> [JoinRecord] {
+            Dictionary(grouping: joins, by: key).max {
+                ($0.value.count, $0.key) < ($1.value.count, $1.key)
+            }?.value ?? []
+        }
+        while waiting.count - surplus.count >= Limits.joins, !left.isEmpty {
+            let wide = largest(left) { AttemptLimiter.wideNetwork(of: $0.address) }
+            let network = largest(wide) { AttemptLimiter.network(of: $0.address) }
+            guard
+                let oldest = network.min(by: {
+                    ($0.createdAtSeconds, $0.id) < ($1.createdAtSeconds, $1.id)
+                })
+            else { break }
+            surplus.append(oldest)
+            left.removeAll { utf8Equal($0.id, oldest.id) }
+        }
+        return surplus
+    }
+
+    /// Counts a code that a network asks for; false if it has asked for too many within a minute.
+    private func mayBegin(_ network: String, _ now: Int64) -> Bool {
+        begun.withLock { begun in
+            let isOver = { (since: Int64) in abs(now - since) >= 60 }
+            if begun.count >= Limits.countedSources {
+                begun = begun.filter { !isOver($0.value.sinceSeconds) }
+            }
+            var own = begun[network] ?? (now, 0)
+            if isOver(own.sinceSeconds) { own = (now, 0) }
+            guard own.count < Limits.joinsOfOneNetwork else { return false }
+            own.count += 1
+            if begun[network] != nil || begun.count < Limits.countedSources { begun[network] = own }
+            return true
+        }
     }
 
     /// Answers a device that asks whether a person has approved it.

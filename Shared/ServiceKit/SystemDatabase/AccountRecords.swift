@@ -243,3 +243,32 @@ public struct KeyPeer: Sendable, Codable, Equatable {
         (self.peerKey, self.lastAtSeconds) = (peerKey, lastAtSeconds)
     }
 }
+
+/// Failed logins at accounts from networks: the counts of one place. The places are few, and a count's place
+/// follows from its subject, so strangers make no list longer.
+public struct LoginFailures: SystemRecord, Equatable {
+    /// See `SystemRecord`.
+    public static let collection = SystemCollectionName.loginFailures
+    /// The place's number.
+    public var id: String
+    /// In no order.
+    public var counts: [FailureCount] = []
+
+    /// A place without counts.
+    public init(id: String) { self.id = id }
+}
+
+/// The failures of one network at one name, or of all networks at it.
+public struct FailureCount: Sendable, Codable, Equatable {
+    /// A hash of the name and the network.
+    public var subject: String
+    /// Failures in the window.
+    public var failures: Int64
+    /// Seconds since 1970 of the first one.
+    public var sinceSeconds: Int64
+
+    /// A count of these facts.
+    public init(subject: String, failures: Int64, sinceSeconds: Int64) {
+        (self.subject, self.failures, self.sinceSeconds) = (subject, failures, sinceSeconds)
+    }
+}

@@ -43,6 +43,8 @@ public struct SystemDirectory: Sendable {
     public private(set) var accountLinks: [String: AccountLinkRecord] = [:]
     /// Devices that ask to join, by `<database>/<user code>`.
     public private(set) var joins: [String: JoinRecord] = [:]
+    /// By the place.
+    public private(set) var loginFailures: [String: LoginFailures] = [:]
     /// The compiled rights of the API keys.
     private var rights: [String: CompiledGrant] = [:]
     /// Documents with a shape that this version does not know: `<collection>/<id>`.
@@ -80,6 +82,7 @@ public struct SystemDirectory: Sendable {
         _ = try Self.update(&permissionSets, &strange, transaction, after)
         _ = try Self.update(&accountLinks, &strange, transaction, after)
         _ = try Self.update(&joins, &strange, transaction, after)
+        _ = try Self.update(&loginFailures, &strange, transaction, after)
         _ = try Self.update(&backups, &strange, transaction, after)
         _ = try Self.update(&attachmentBuckets, &strange, transaction, after)
     }
@@ -87,7 +90,8 @@ public struct SystemDirectory: Sendable {
     /// Number of records with a shape that this version does not know.
     var unreadable: Int {
         // These open nothing, so one of a later version is no reason to trust nobody.
-        let harmless = [SystemCollectionName.backups, .attachmentBuckets].map { "\($0.rawValue)/" }
+        let harmless = [SystemCollectionName.backups, .attachmentBuckets, .loginFailures]
+            .map { "\($0.rawValue)/" }
         return strange.count { id in !harmless.contains { id.hasPrefix($0) } }
     }
 

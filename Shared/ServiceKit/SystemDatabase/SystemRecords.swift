@@ -39,6 +39,8 @@ public enum SystemCollectionName: String, Sendable, CaseIterable {
     case accountLinks
     /// `JoinRecord`, by `<database>/<user code>`.
     case joins
+    /// `LoginFailures`, by the place.
+    case loginFailures
 
     /// The collection's name.
     public var name: CollectionName { CollectionName(rawValue) }
@@ -223,12 +225,16 @@ public struct Revocation: SystemRecord, Equatable {
     public var sinceSeconds: Int64
     /// Seconds since 1970; nil while the revocation holds.
     public var liftedAtSeconds: Int64?
+    /// Seconds since 1970; from then on the subject is valid nowhere, so the revocation is removed. Nil where
+    /// nobody knows.
+    public var endsAtSeconds: Int64?
 
     /// A revocation of these facts.
     public init(
         database: DatabaseID, subject: Subject, value: String, sinceSeconds: Int64,
-        liftedAtSeconds: Int64? = nil
+        liftedAtSeconds: Int64? = nil, endsAtSeconds: Int64? = nil
     ) {
+        self.endsAtSeconds = endsAtSeconds
         self.database = database.text
         self.subject = subject
         self.value = value
