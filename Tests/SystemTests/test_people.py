@@ -55,11 +55,14 @@ class PeopleTest(SystemTest):
 
     def setUp(self):
         super().setUp()
-        self.server = OneProcess(self.workspace, extra_arguments=self.arguments).start()
+        self.server = self.started()
         self.credential = (self.server.data / "auth" / "admin.token").read_text().strip()
         self.server.database = "fleet"
         self.admin("databases", "create", "--id", "fleet")
         self.admin("providers", "create", "--name", "staff", "--accounts", "{}")
+
+    def started(self):
+        return OneProcess(self.workspace, extra_arguments=self.arguments).start()
 
     def admin(self, *words, code=0):
         """Runs `mimeo admin` and returns its answer."""
@@ -190,6 +193,47 @@ class Team(PeopleTest):
         self.admin("api-keys", "delete", made["id"])
         until(lambda: not peer.ask(".status")["connected"], 60, "the peer of a deleted key stays connected")
         until(lambda: any("AUTH-0404" in json.dumps(one) for one in peer.events) or peer.ask(".status") is None, 60, "not told")
+
+
+    def test_a_program_with_the_sdk_joins_and_keeps_its_credential(self):
+        """In a process of its own, as an application is."""
+        peer = Peer(self.workspace, "writer", self.server, ["SELECT * FROM reports"])
+
+        def start():
+            return self.workspace.start("probe", [
+                binary("sdk-probe"), "join", self.workspace.directory / "probe", "fleet", self.server.origin, "tablet"])
+
+        def lines(process, wanted):
+            """The lines up to the first one with this member."""
+            found = []
+            while not found or wanted not in found[-1]:
+                line = process.line(len(found), 60)
+                self.assertIsNotNone(line, process.log_tail())
+                found.append(json.loads(line))
+            return found
+
+        peer.execute("INSERT INTO reports DOCUMENTS ({'_id': 'r1'})")
+        probe = start()
+        shown = lines(probe, "code")[-1]
+        self.assertEqual(shown["qrText"], f"{self.server.origin}/#/join/fleet/{shown['code']}")
+        self.assertEqual(shown["url"], f"{self.server.origin}/#/join")
+        self.admin("joins", "answer", shown["code"], "--permissions", json.dumps(CREW))
+        self.assertEqual(lines(probe, "user")[-1]["user"], "device:tablet")
+        at = len(lines(probe, "user"))
+        while (found := json.loads(probe.line(at, 60) or "null")) != {"reports": 1}:
+            self.assertIsNotNone(found, probe.log_tail())
+            at += 1
+        probe.kill()
+        # Another run shows no code.
+        again = start()
+        self.assertNotIn("code", [key for line in lines(again, "user") for key in line])
+        (device,) = self.admin("devices", "list")["devices"]
+        self.admin("devices", "delete", device["id"])
+        # It asks anew, with another code, and is denied.
+        code = lines(again, "code")[-1]["code"]
+        self.assertNotEqual(code, shown["code"])
+        self.admin("joins", "answer", code, "--deny", "true")
+        self.assertIn("AUTH-0422", lines(again, "failed")[-1]["failed"])
 
 
 class Attacks(PeopleTest):

@@ -10,6 +10,7 @@
 //     sdk-probe check DIRECTORY         what is there of those
 //     sdk-probe hold DIRECTORY          opens and waits for the end of its input
 //     sdk-probe open DIRECTORY          opens and closes, or says why not
+//     sdk-probe join DIRECTORY DATABASE URL NAME   joins with a code, and says how many reports come
 
 import DittoSwift
 import Foundation
@@ -48,6 +49,8 @@ case "hold":
     while readLine() != nil {}
     await ditto.close()
 case "open": await openOnce(directory)
+case "join" where arguments.count == 6:
+    try await join(directory, database: arguments[3], url: arguments[4], name: arguments[5])
 default:
     FileHandle.standardError.write(Data("no such verb: \(arguments[1])\n".utf8))
     exit(2)
