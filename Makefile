@@ -41,6 +41,7 @@ bench: ## Measure everything beside what one would use instead (Tests/Benchmarks
 	@scripts/build --product mimeo
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/bench.py
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/logins.py
+	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/account_logins.py
 	@MIMEO_BIN=.build/release scripts/bench-attachments
 
 fuzz: ## Untrusted bytes against every decoder and the query language (FUZZ_SECONDS=30 for each target)
