@@ -139,6 +139,9 @@ public enum Limits {
     public static let slowStatement = Duration.milliseconds(500)
     /// Slow statements that this process remembers, of all databases.
     static let slowStatementsKept = 1_000
+    /// Bytes of a slow statement that are read for those characters, some of which are values: it is noted
+    /// beside everybody's requests, and may have megabytes.
+    static let readSlowBytes = 16_384
     /// Characters of a slow statement that are kept.
     static let shownSlowCharacters = 2_000
     /// Longest time for which the sizes of collections are shown again: counting reads every row's head.

@@ -40,7 +40,28 @@ struct StatementTextTests {
             ("SELECT 'it''s' FROM c WHERE d = 'secret", "SELECT ? FROM c WHERE d =…"), ("", ""),
         ])
     func withoutValues(text: String, expected: String) {
-        #expect(StatementText.withoutValues(text) == expected)
+        #expect(StatementText.withoutValues(text, bytes: 1_000) == expected)
+    }
+
+    @Test(
+        "of a long text only the beginning is read, and no part of a literal that is cut there is shown",
+        arguments: [
+            (35, "SELECT * FROM cars WHERE a = ?…"), (34, "SELECT * FROM cars WHERE a =…"),
+            (30, "SELECT * FROM cars WHERE a =…"), (23, "SELECT * FROM cars WHER…"),
+            (36, "SELECT * FROM cars WHERE a = ?"), (0, "…"),
+        ])
+    func cutText(bytes: Int, expected: String) {
+        let text = "SELECT * FROM cars WHERE a = 'b''c' "
+        #expect(text.utf8.count == 36)
+        #expect(StatementText.withoutValues(text, bytes: bytes) == expected)
+    }
+
+    @Test("a text is cut within a letter too, and of a comment that has no end nothing is shown")
+    func cutLetter() {
+        #expect(StatementText.withoutValues("SELECT ä FROM c", bytes: 8) == "SELECT…")
+        #expect(StatementText.withoutValues("SELECT a /* secret */ FROM c", bytes: 14) == "SELECT a…")
+        #expect(StatementText.withoutValues("SELECT a -- secret\nFROM c", bytes: 14) == "SELECT a…")
+        #expect(StatementText.withoutValues("SELECT 12345 FROM c", bytes: 9) == "SELECT ?…")
     }
 
     @Test("keywords, functions and quoted names are those of the language")

@@ -54,7 +54,7 @@ final class SlowStatementLog: Sendable {
     }
 
     private static func shown(_ text: String) -> String {
-        let shown = StatementText.withoutValues(text)
+        let shown = StatementText.withoutValues(text, bytes: Limits.readSlowBytes)
         return shown.count > Limits.shownSlowCharacters
             ? shown.prefix(Limits.shownSlowCharacters) + "…" : shown
     }

@@ -72,14 +72,17 @@ public enum StatementText {
     }
 
     /// The text with a `?` for each literal and without comments, for lists that show no value of a document.
-    /// The part after a mistake of spelling is left out.
-    public static func withoutValues(_ text: String) -> String {
-        let source = SourceText(text: text)
+    /// The part after a mistake of spelling is left out, and all that follows the first `bytes` bytes: a
+    /// statement may have megabytes, and a list shows a line.
+    public static func withoutValues(_ text: String, bytes: Int) -> String {
+        // A literal that is cut here has no end, so nothing of it is shown.
+        let isCut = text.utf8.count > bytes
+        let source = SourceText(text: isCut ? String(decoding: text.utf8.prefix(bytes), as: UTF8.self) : text)
         guard var lexer = try? Lexer(source) else { return "…" }
         var (result, end) = ("", 0)
         while true {
             guard let token = try? lexer.next() else { return result + "…" }
-            guard token.kind != .end else { return result }
+            guard token.kind != .end else { return isCut ? result + "…" : result }
             if token.span.start > end, !result.isEmpty { result += " " }
             switch token.kind {
             case .string, .integer, .double: result += "?"
