@@ -409,6 +409,7 @@ public final class QueryServicePart: ServicePart {
         }
         do {
             let answer = try await execute(request, call)
+            if !answer.isPlain { evaluation.leave(answer) }
             note(max(answer.items.count, evaluation.countedRows), nil)
             return answer
         } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {

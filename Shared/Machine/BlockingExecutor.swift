@@ -1,13 +1,20 @@
 import Dispatch
 
 /// Runs blocking work (SQLite, fsync) on threads of its own, so that it never blocks the cooperative pool.
+///
+/// Dispatch has threads for each quality of service, as many as there are processors, and all tasks run on
+/// those of the default one. Work of that quality would take them: two folds at a time stopped everybody.
+/// Serial work has threads besides those.
 public struct BlockingExecutor: Sendable {
     /// Nil to run the work where it is called.
     private let queue: DispatchQueue?
 
     /// An executor; a serial one runs its work in the order of the calls.
     public init(label: String, isSerial: Bool) {
-        queue = DispatchQueue(label: label, attributes: isSerial ? [] : .concurrent)
+        queue =
+            isSerial
+            ? DispatchQueue(label: label)
+            : DispatchQueue(label: label, qos: .userInitiated, attributes: .concurrent)
     }
 
     private init() { queue = nil }

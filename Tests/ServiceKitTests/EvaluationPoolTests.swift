@@ -309,6 +309,68 @@ struct EvaluationPoolTests {
         #expect(lowered > usual)
     }
 
+    private static var ownPriority: Int32 { getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0) }
+
+    @Test("brief turns of a credential that has computed for long have a low priority too, until it rests")
+    func priorityOfMany() async throws {
+        let pool = pool()
+        let (first, second) = (
+            try pool.statement("s", of: "a", in: "cars"), try pool.statement("s", of: "a", in: "cars")
+        )
+        let other = try pool.statement("s", of: "b", in: "cars")
+        let usual = try await first.run { Self.ownPriority }
+        let isOver = Atomic<Bool>(false)
+        let isLong = Atomic<Bool>(false)
+        async let long: Void = first.run {
+            let end = WorkerThread.processorTime + Limits.evaluationMoment + .milliseconds(50)
+            while !isOver.load(ordering: .relaxed) {
+                _ = first.interruption()
+                if WorkerThread.processorTime > end { isLong.store(true, ordering: .relaxed) }
+            }
+        }
+        while !isLong.load(ordering: .relaxed) { try await Task.sleep(for: .milliseconds(5)) }
+        for _ in 0..<2 { #expect(try await second.run { Self.ownPriority } > usual) }
+        #expect(try await other.run { Self.ownPriority } == usual)
+        #expect(try await second.run(isUrgent: true) { Self.ownPriority } == usual)
+        isOver.store(true, ordering: .relaxed)
+        try await long
+        #expect(try await second.run { Self.ownPriority } == usual)
+    }
+
+    /// Tells the thread on which it is freed.
+    private final class Freed: Sendable {
+        let thread: Monitor<String?>
+        init(_ thread: Monitor<String?>) { self.thread = thread }
+        deinit {
+            let name = Thread.current.name ?? ""
+            thread.change { $0 = name }
+        }
+    }
+
+    @Test("the large things of an evaluation are freed in a turn once it is finished, and not before")
+    func leavings() async throws {
+        let pool = pool()
+        let evaluation = try pool.statement("s", of: "a", in: "cars")
+        let thread = Monitor<String?>(nil)
+        try await evaluation.run { evaluation.leave(Freed(thread)) }
+        #expect(thread.read { $0 } == nil)
+        // An evaluation that was ended leaves its things too.
+        evaluation.end(.abandoned)
+        pool.finish(evaluation)
+        #expect(await thread.take { $0 } == "evaluation")
+        while pool.turns > 0 { try await Task.sleep(for: .milliseconds(5)) }
+        #expect(pool.statements(in: "cars").isEmpty)
+    }
+
+    @Test("work apart goes on when the evaluation has ended")
+    func apart() async throws {
+        let pool = pool()
+        let evaluation = try pool.statement("s", of: "a", in: "cars")
+        evaluation.end(.cancelled)
+        #expect(try await evaluation.apart { Thread.current.name } == "evaluation")
+        #expect(await code { try await evaluation.run {} } == .cancelled)
+    }
+
     @Test("a turn that waits for a disk or a busy machine keeps its thread's priority")
     func waiting() async throws {
         let pool = pool()

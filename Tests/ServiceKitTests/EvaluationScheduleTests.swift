@@ -111,6 +111,24 @@ struct EvaluationScheduleTests {
         #expect(before <= Int(Limits.evaluationCreditNanoseconds / 10_000_000) + 1)
     }
 
+    @Test("all other work comes before a credential that has had the processor for a moment without a pause")
+    func lasting() {
+        var schedule = EvaluationSchedule(places: 2)
+        let turns = (0..<4).map { _ in arrive(&schedule, "many") }
+        let other = arrive(&schedule, "one")
+        let urgent = arrive(&schedule, "many", isUrgent: true)
+        let moment = Limits.evaluationMoment.wholeNanoseconds
+        schedule.note(turns[0], processorNanoseconds: moment / 2)
+        schedule.note(turns[1], processorNanoseconds: moment / 2 - 1)
+        #expect(!turns.contains(where: schedule.isLasting))
+        // The whole time of the turn is named each time.
+        schedule.note(turns[0], processorNanoseconds: moment / 2 + 1)
+        #expect(turns.allSatisfy(schedule.isLasting))
+        #expect(!schedule.isLasting(other) && !schedule.isLasting(urgent))
+        for id in turns + [urgent] where schedule.withdraw(id) {}
+        #expect(!schedule.isLasting(arrive(&schedule, "many")))
+    }
+
     @Test("one credential takes half of the seats, and some are left to those who have none")
     func seats() {
         var schedule = EvaluationSchedule(places: 1_000)

@@ -12,16 +12,22 @@ final class ChangeCursor {
     private let database: DatabaseID
     private let recent: RecentChanges
     private let past: Past
+    private let turns: StreamTurns
     private let follower: RecentChanges.Follower
     private var fold: PastFold?
     private var authors: [ActorID: String] = [:]
     /// The offset of the last operation that `next` has returned.
     private(set) var position: Offset
 
-    init(_ database: DatabaseID, after offset: Offset, _ recent: RecentChanges, _ past: Past) {
+    /// - Parameter turns: those in which a fold of its own is moved.
+    init(
+        _ database: DatabaseID, after offset: Offset, _ recent: RecentChanges, _ past: Past,
+        _ turns: StreamTurns
+    ) {
         self.database = database
         self.recent = recent
         self.past = past
+        self.turns = turns
         position = offset
         follower = recent.follow()
     }
@@ -46,10 +52,12 @@ final class ChangeCursor {
     }
 
     private func readPast(through offset: Offset) async throws -> [FoldedOperation] {
-        if fold == nil { fold = try await past.folds.borrow(database, at: position) }
+        if fold == nil {
+            fold = try await turns.evaluating { try await past.folds.borrow(database, at: position, $0) }
+        }
         guard let fold else { return [] }
         do {
-            return take(try await fold.next(through: offset))
+            return take(try await turns.evaluating { try await fold.next(through: offset, for: $0) })
         } catch {
             self.fold = nil
             await past.folds.drop(fold)

@@ -50,7 +50,7 @@ struct ChangeFeed: Sendable {
 
     /// Writes the feed.
     func run(from bounds: Bounds, to stream: inout StreamWriter) async throws {
-        let cursor = ChangeCursor(database, after: bounds.begin, projection.recent, past)
+        let cursor = ChangeCursor(database, after: bounds.begin, projection.recent, past, turns)
         do {
             // The reading of the log may have ended since the request began, before this cursor was there.
             try await projection.beginFollowing()
@@ -146,7 +146,9 @@ struct ChangeFeed: Sendable {
     /// says so, as an operation's does: from there on the offset stands for all of them.
     private func snapshot(at offset: Offset, to stream: inout StreamWriter) async throws {
         var held: String?
-        let names = try await past.folds.read(database, at: offset) { try $0.collectionNames() }
+        let names = try await turns.evaluating { evaluation in
+            try await past.folds.read(database, at: offset, evaluation) { try $0.collectionNames() }
+        }
         for name in names where request.filter.wants(name) {
             var after: UInt64? = 0
             while let begin = after {

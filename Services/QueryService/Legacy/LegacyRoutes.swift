@@ -87,7 +87,11 @@ struct LegacyRoutes: Sendable {
         return try await evaluating(identity, context) { evaluation in
             let object = try await body.members(known: ["collection"] + members, in: evaluation)
             let made = try await reporting {
-                try await evaluation.run { try evaluation.preparing { try make(try LegacyCall(object)) } }
+                try await evaluation.run {
+                    let made = try evaluation.preparing { try make(try LegacyCall(object)) }
+                    evaluation.leave(made)
+                    return made
+                }
             }
             evaluation.name(made.request.text)
             let answer = try await reporting {

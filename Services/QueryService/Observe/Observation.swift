@@ -73,6 +73,22 @@ final class Observation: Sendable {
         running.withLock { $0 = Task { [self] in await follow(given) } }
     }
 
+    deinit {
+        discard(state.read { $0.rows })
+        if query.statement.text.utf8.count > Limits.plainStatementBytes { discard(query) }
+    }
+
+    private func discard(_ rows: [KeptRow]) {
+        if rows.count > Limits.plainAnswerRows { discard(rows as any Sendable) }
+    }
+
+    /// Lets go of something large in a turn.
+    private func discard(_ large: any Sendable) {
+        let leavings = Leavings()
+        leavings.add(large)
+        projection.discard(leavings, of: query.credential)
+    }
+
     /// Returns when the first evaluation has succeeded.
     /// - Throws: its error.
     func begin() async throws { try await begun.value }
@@ -180,17 +196,20 @@ final class Observation: Sendable {
 
     private func publish(_ now: Rows) async throws {
         let event = try await event(now)
-        state.change { state in
+        let before = state.change { state in
+            let before = state.rows
             state.rows = now.rows
             state.offset = max(state.offset, now.offset)
-            guard let event else { return }
+            guard let event else { return before }
             state.version += 1
             state.events.append(event)
             state.bytes += event.json.utf8.count
             while state.bytes > Limits.eventBytes, state.events.count > 1 {
                 state.bytes -= state.events.removeFirst().json.utf8.count
             }
+            return before
         }
+        discard(before)
     }
 
     private static func json(_ difference: RowDifference, _ now: Rows) -> String {

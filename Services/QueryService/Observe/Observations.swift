@@ -6,11 +6,33 @@ import Synchronization
 /// The live queries of this process: one for each distinct projection, statement, arguments and rights.
 /// `open` guards the table.
 final class Observations: Sendable {
-    private struct Key: Hashable {
+    fileprivate struct Key: Hashable, Sendable {
         let projection: ObjectIdentifier
         let statement: [UInt8]
         let arguments: [UInt8]
         let rights: CompiledGrant
+    }
+
+    /// A query that somebody wants to follow. Making one takes as long as its statement and arguments are.
+    struct Wanted: Sendable {
+        fileprivate let key: Key
+        fileprivate let query: Observation.Query
+        fileprivate let projection: Projection
+
+        init(
+            _ statement: PreparedStatement, _ arguments: ObjectValue, _ identity: Identity,
+            on projection: Projection
+        ) {
+            key = Key(
+                projection: ObjectIdentifier(projection), statement: Array(statement.text.utf8),
+                arguments: CBOR.encode(.object(arguments)), rights: identity.rights)
+            query = Observation.Query(
+                statement: statement, arguments: arguments, rights: identity.rights,
+                observed: ObservedQuery(
+                    statement, arguments: arguments, options: projection.options(isStrict: false)),
+                credential: identity.credential)
+            self.projection = projection
+        }
     }
 
     private struct Open {
@@ -31,23 +53,14 @@ final class Observations: Sendable {
     }
 
     /// Joins a query's followers, and begins to evaluate it for the first one.
-    func join(
-        _ statement: PreparedStatement, _ arguments: ObjectValue, _ rights: CompiledGrant,
-        for credential: String, on projection: Projection, options: ExecutionOptions
-    ) -> Membership {
-        let key = Key(
-            projection: ObjectIdentifier(projection), statement: Array(statement.text.utf8),
-            arguments: CBOR.encode(.object(arguments)), rights: rights)
+    func join(_ wanted: Wanted) -> Membership {
+        let key = wanted.key
         let observation = open.withLock { open in
             if let known = open[key] {
                 open[key]?.followers += 1
                 return known.observation
             }
-            let query = Observation.Query(
-                statement: statement, arguments: arguments, rights: rights,
-                observed: ObservedQuery(statement, arguments: arguments, options: options),
-                credential: credential)
-            let made = Observation(query, on: projection)
+            let made = Observation(wanted.query, on: wanted.projection)
             open[key] = Open(observation: made, followers: 1)
             return made
         }

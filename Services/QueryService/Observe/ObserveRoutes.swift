@@ -66,9 +66,11 @@ struct ObserveRoutes: Sendable {
         let slot = try feeds.slots.take(identity)
         let projection = try await feeds.projection(identity.databaseID)
         try await projection.beginFollowing()
-        let membership = observations.join(
-            statement, wanted.arguments, identity.rights, for: identity.credential, on: projection,
-            options: projection.options(isStrict: false))
+        let arguments = wanted.arguments
+        let query = try await turns.run { _ in
+            Observations.Wanted(statement, arguments, identity, on: projection)
+        }
+        let membership = observations.join(query)
         do {
             try await membership.observation.begin()
         } catch let error as DQLError {

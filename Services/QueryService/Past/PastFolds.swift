@@ -49,11 +49,11 @@ actor PastFolds {
 
     // MARK: Reading the past
 
-    /// Runs a closure on the documents as of an offset, on a thread that may block. Folds them first unless a
+    /// Runs a closure on the documents as of an offset, in turns of the evaluation. Folds them first unless a
     /// fold at this offset is kept. A kept one that is found damaged is folded again, once.
     /// - Throws: `PastFold.Gone`, `QUERY-0303`.
     func read<Result: Sendable>(
-        _ database: DatabaseID, at offset: Offset, _ evaluation: Evaluation? = nil,
+        _ database: DatabaseID, at offset: Offset, _ evaluation: Evaluation,
         _ body: @escaping @Sendable (ReadTransaction) throws -> Result
     ) async throws -> Result {
         let wanted = Wanted(database: database, offset: offset)
@@ -66,31 +66,21 @@ actor PastFolds {
     }
 
     private func readOnce<Result: Sendable>(
-        _ wanted: Wanted, _ evaluation: Evaluation?,
+        _ wanted: Wanted, _ evaluation: Evaluation,
         _ body: @escaping @Sendable (ReadTransaction) throws -> Result
     ) async throws -> Result {
-        let fold = try await use(wanted)
+        let fold = try await use(wanted, evaluation)
         defer { release(fold) }
+        let replica = fold.replica
         do {
-            return try await Self.run(fold, evaluation, body)
+            return try await evaluation.run { try replica.read { try body($0) } }
         } catch let error as ReplicaError where error.code == .damaged || error.code == .brokenLog {
             if let place = kept.firstIndex(where: { $0.fold === fold }) { kept[place].isDoomed = true }
             throw error
         }
     }
 
-    private static func run<Result: Sendable>(
-        _ fold: PastFold, _ evaluation: Evaluation?,
-        _ body: @escaping @Sendable (ReadTransaction) throws -> Result
-    ) async throws -> Result {
-        let replica = fold.replica
-        guard let evaluation else {
-            return try await fold.executor.run { try replica.read { try body($0) } }
-        }
-        return try await evaluation.run { try replica.read { try body($0) } }
-    }
-
-    private func use(_ wanted: Wanted) async throws -> PastFold {
+    private func use(_ wanted: Wanted, _ evaluation: Evaluation) async throws -> PastFold {
         while true {
             let found = kept.firstIndex {
                 $0.fold.database == wanted.database && $0.offset == wanted.offset && !$0.isDoomed
@@ -106,7 +96,7 @@ actor PastFolds {
             }
             let opening = Task {
                 defer { self.openings[wanted] = nil }
-                let fold = try await self.fold(at: wanted, isExclusive: false)
+                let fold = try await self.fold(at: wanted, isExclusive: false, evaluation)
                 await self.keep(fold)
             }
             openings[wanted] = opening
@@ -124,11 +114,14 @@ actor PastFolds {
     // MARK: Reading on from the past
 
     /// Lends a fold that stands at an offset; the borrower moves it and gives it back.
-    func borrow(_ database: DatabaseID, at offset: Offset) async throws -> PastFold {
+    func borrow(
+        _ database: DatabaseID, at offset: Offset, _ evaluation: Evaluation
+    ) async throws -> PastFold {
         guard lent < Limits.lentFolds else { throw QueryError(.overloaded) }
         lent += 1
         do {
-            let fold = try await fold(at: Wanted(database: database, offset: offset), isExclusive: true)
+            let wanted = Wanted(database: database, offset: offset)
+            let fold = try await fold(at: wanted, isExclusive: true, evaluation)
             lentFolds[ObjectIdentifier(fold)] = fold
             return fold
         } catch {
@@ -156,7 +149,9 @@ actor PastFolds {
     // MARK: Folding
 
     /// A fold that stands at the wanted offset: an idle one that was moved there, or a new one.
-    private func fold(at wanted: Wanted, isExclusive: Bool) async throws -> PastFold {
+    private func fold(
+        at wanted: Wanted, isExclusive: Bool, _ evaluation: Evaluation
+    ) async throws -> PastFold {
         guard await turns.begin() else {
             try Task.checkCancellation()
             throw QueryError(.overloaded)
@@ -180,7 +175,7 @@ actor PastFolds {
                 logger: logger)
         }
         do {
-            try await fold.advance(through: wanted.offset)
+            try await fold.advance(through: wanted.offset, for: evaluation, isShared: !isExclusive)
             return fold
         } catch {
             await fold.close()

@@ -213,7 +213,9 @@ actor Projection {
         guard text.utf8.count > Limits.plainStatementBytes else { return try statements.prepare(text) }
         let statements = statements
         return try await evaluation.run {
-            try evaluation.preparing { try statements.prepare(text) }
+            let statement = try evaluation.preparing { try statements.prepare(text) }
+            evaluation.leave(statement)
+            return statement
         }
     }
 
@@ -281,6 +283,11 @@ actor Projection {
         for query: Observation.Query, _ body: @escaping @Sendable (Evaluation) throws -> Result
     ) async throws -> Result {
         try await evaluating(query) { evaluation in try await evaluation.run { try body(evaluation) } }
+    }
+
+    /// Lets go of large things of a live query.
+    nonisolated func discard(_ leavings: Leavings, of credential: String) {
+        pool.discard(leavings, of: credential, in: database)
     }
 
     private nonisolated func evaluating<Result>(

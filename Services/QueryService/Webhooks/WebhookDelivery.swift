@@ -111,7 +111,8 @@ final class WebhookDelivery {
     private func deliver() async throws {
         let projection = try await shared.projection(webhook.databaseID)
         try await projection.beginFollowing()
-        let cursor = ChangeCursor(webhook.databaseID, after: position, projection.recent, shared.past)
+        let cursor = ChangeCursor(
+            webhook.databaseID, after: position, projection.recent, shared.past, turns)
         note()
         do {
             try await follow(cursor, projection.recent)

@@ -79,6 +79,8 @@ public final class Evaluation: Sendable {
         var processorTime = Duration.zero
         /// The last turn's time of the processor and of a server.
         var lastTurn = Duration.zero
+        /// Nil while it has nothing large.
+        var leavings: Leavings?
         /// Ends it at its deadline while it waits; nil while it never had to wait long.
         var alarm: Task<Void, Never>?
     }
@@ -111,6 +113,26 @@ public final class Evaluation: Sendable {
         state.withLock { $0.text = shown }
     }
 
+    /// Keeps something large that was made for it, such as a tree of many nodes, until it is finished. Then a
+    /// turn lets go of it, as the credential: whoever holds the last reference frees all nodes, and that
+    /// should not be a thread that serves everybody.
+    public func leave(_ large: some Sendable) {
+        let leavings = state.withLock { state in
+            let leavings = state.leavings ?? Leavings(held)
+            state.leavings = leavings
+            return leavings
+        }
+        leavings.add(large)
+    }
+
+    /// The large things that it leaves; nil if there are none, or were taken.
+    func takeLeavings() -> Leavings? {
+        state.withLock { state in
+            defer { state.leavings = nil }
+            return state.leavings
+        }
+    }
+
     /// Charges the credential for processor time that it took outside of the pool's turns.
     public func charge(_ time: Duration) { pool.charge(time, to: purpose.credential) }
 
@@ -127,6 +149,14 @@ public final class Evaluation: Sendable {
     ) async throws -> Result {
         turnExpired.store(false, ordering: .relaxed)
         return try await pool.run(self, seats: seats, isUrgent: isUrgent, body)
+    }
+
+    /// Runs work for which others may wait too, in a turn of its own, as the same credential: it goes on when
+    /// this evaluation ends.
+    public func apart<Result: Sendable>(
+        _ body: @escaping @Sendable () throws -> Result
+    ) async throws -> Result {
+        try await pool.subscription(of: purpose.credential, in: purpose.database, limit: nil).run(body)
     }
 
     /// True if the last urgent turn took longer than it may: its work is to be done another way.

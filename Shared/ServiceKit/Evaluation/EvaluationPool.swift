@@ -11,8 +11,10 @@ import Synchronization
 /// A turn runs on one thread to its end. After each slice it gives way at a check of the evaluator, where
 /// its thread waits until it is next again, or until its evaluation has ended: then it only unwinds, and
 /// waits for nobody. A turn whose thread has had the processor for `Limits.evaluationMoment` lowers the
-/// thread's priority, and the thread ends with the turn. Waiting, for a disk or a busy machine, does not
-/// count.
+/// thread's priority, which the system lets nobody raise again. Waiting, for a disk or a busy machine, does
+/// not count. Lowered threads run the turns of credentials that have computed for as long without a pause:
+/// two hundred turns of ten milliseconds are not one moment. A thread begins with the priority of the one
+/// that began it, so lowered ones leave to a `Herald` what may begin others.
 ///
 /// `state` guards the schedule, the threads and the list of running evaluations. It is never held while
 /// anything runs.
@@ -29,6 +31,8 @@ public final class EvaluationPool: Sendable {
         var schedule: EvaluationSchedule
         var waiting: [UInt64: Waiting] = [:]
         var idle: [Worker] = []
+        /// Those of low priority.
+        var lowered: [Worker] = []
         var running: [UInt64: Evaluation] = [:]
         var lastNumber: UInt64 = 0
     }
@@ -36,6 +40,7 @@ public final class EvaluationPool: Sendable {
     /// The bounds of statements and subscriptions.
     public let options: EvaluationOptions
     private let threads = EvaluationSeats(Limits.evaluationThreads)
+    private let herald = Herald.shared
     private let state: Mutex<State>
 
     /// A pool without threads yet.
@@ -45,7 +50,7 @@ public final class EvaluationPool: Sendable {
     }
 
     deinit {
-        for worker in state.withLock({ $0.idle }) { worker.end() }
+        for worker in state.withLock({ $0.idle + $0.lowered }) { worker.end() }
     }
 
     // MARK: Running evaluations
@@ -153,9 +158,22 @@ public final class EvaluationPool: Sendable {
         }
     }
 
-    /// Ends an evaluation's place among the running ones.
+    /// Ends an evaluation's place among the running ones, and lets go of what it leaves.
     public func finish(_ evaluation: Evaluation) {
         state.withLock { $0.running[evaluation.number] = nil }
+        guard let leavings = evaluation.takeLeavings() else { return }
+        discard(leavings, of: evaluation.purpose.credential, in: evaluation.purpose.database)
+    }
+
+    /// Lets go of large things in a turn of their owner, which nobody waits for: freeing a hundred thousand
+    /// nodes takes some ten milliseconds.
+    public func discard(_ leavings: Leavings, of credential: String, in database: DatabaseID) {
+        // Without a limit: it ends by itself.
+        let evaluation = subscription(of: credential, in: database, limit: nil)
+        enter(evaluation, nil, isUrgent: false) { _ in
+            leavings.drop()
+            return {}
+        }
     }
 
     /// The running statements of a database, the oldest first.
@@ -238,8 +256,9 @@ public final class EvaluationPool: Sendable {
         guard let (id, _) = state.schedule.next() else { return nil }
         switch state.waiting.removeValue(forKey: id) {
         case .toBegin(let job)?:
-            let worker = state.idle.popLast()
-            return { (worker ?? Worker()).take(job) }
+            let isLowered = state.schedule.isLasting(id)
+            let worker = isLowered ? state.lowered.popLast() : state.idle.popLast()
+            return { (worker ?? Worker(isLowered: isLowered)).take(job) }
         case .toGoOn(let bell)?: return { bell.signal() }
         case nil: preconditionFailure("a turn that waits is listed")
         }
@@ -253,15 +272,24 @@ public final class EvaluationPool: Sendable {
         let tell = work(evaluation.interruption().map(DQLError.interrupted))
         let used = turn.endSlice(at: .now)
         evaluation.setTurn(nil, after: turn)
+        let processor = turn.processorTime.wholeNanoseconds
         let staysOn = state.withLock { state in
+            state.schedule.note(id, processorNanoseconds: processor)
             state.schedule.end(id, usedNanoseconds: used.wholeNanoseconds)
-            guard !worker.isLowered, state.idle.count < options.places else { return false }
-            state.idle.append(worker)
+            if worker.isLowered {
+                guard state.lowered.count < options.places else { return false }
+                state.lowered.append(worker)
+            } else {
+                guard state.idle.count < options.places else { return false }
+                state.idle.append(worker)
+            }
             return true
         }
         if !staysOn { worker.end() }
-        dispatch()
-        tell()
+        herald.run(after: worker) { [self] in
+            dispatch()
+            tell()
+        }
     }
 
     /// Called on a turn's thread before it waits for a server: others may compute meanwhile.
@@ -269,7 +297,7 @@ public final class EvaluationPool: Sendable {
         let used = turn.endSlice(at: .now)
         turn.beginWait(at: .now)
         state.withLock { $0.schedule.leave(turn.id, usedNanoseconds: used.wholeNanoseconds) }
-        dispatch()
+        herald.run(after: turn.worker) { [self] in dispatch() }
     }
 
     /// Called on a turn's thread after that; waits for a place.
@@ -279,7 +307,7 @@ public final class EvaluationPool: Sendable {
             state.schedule.comeBack(turn.id)
             state.waiting[turn.id] = .toGoOn(turn.bell)
         }
-        dispatch()
+        herald.run(after: turn.worker) { [self] in dispatch() }
         turn.bell.wait()
         turn.beginSlice(at: .now)
     }
@@ -287,8 +315,10 @@ public final class EvaluationPool: Sendable {
     /// Called on a turn's thread at the end of a slice: others come first, if any wait.
     func giveWay(_ turn: EvaluationTurn, of evaluation: Evaluation, at now: ContinuousClock.Instant) {
         let used = turn.endSlice(at: now)
-        if turn.processorTime >= Limits.evaluationMoment { turn.worker.lower() }
+        let processor = turn.processorTime
+        if processor >= Limits.evaluationMoment { turn.worker.lower() }
         let isPaused = state.withLock { state in
+            state.schedule.note(turn.id, processorNanoseconds: processor.wholeNanoseconds)
             guard state.schedule.waiting > 0 else {
                 state.schedule.charge(turn.id, used.wholeNanoseconds)
                 return false
@@ -300,8 +330,10 @@ public final class EvaluationPool: Sendable {
         guard isPaused else { return }
         let goOn: @Sendable () -> Void = { [self] in wake(turn.id) }
         if !evaluation.wait(goOn) { goOn() }
-        evaluation.watchDeadline()
-        dispatch()
+        herald.run(after: turn.worker) { [self] in
+            evaluation.watchDeadline()
+            dispatch()
+        }
         turn.bell.wait()
         turn.beginSlice(at: .now)
     }
@@ -392,15 +424,17 @@ final class EvaluationTurn: @unchecked Sendable {
 
 /// A thread that runs one turn after the other. It retains no pool while it waits.
 ///
-/// Safe although unchecked: `job` is handed over by the bell; `isLowered` is touched on the thread only, and
-/// read by whoever that thread calls.
+/// Safe although unchecked: `job` is handed over by the bell; `isLowered` is touched on the thread only, after
+/// the beginning, and read by whoever that thread calls.
 final class Worker: @unchecked Sendable {
     private let bell = DispatchSemaphore(value: 0)
     private var job: (@Sendable (Worker) -> Void)?
-    private(set) var isLowered = false
+    private(set) var isLowered: Bool
 
-    init() {
+    init(isLowered: Bool) {
+        self.isLowered = isLowered
         WorkerThread.start("evaluation") { [self] in
+            if isLowered { WorkerThread.lowerPriority() }
             while true {
                 bell.wait()
                 guard let job else { return }
@@ -424,6 +458,31 @@ final class Worker: @unchecked Sendable {
         guard !isLowered else { return }
         isLowered = true
         WorkerThread.lowerPriority()
+    }
+}
+
+/// Does on a thread of the usual priority what may begin further threads. `jobs` has the lock.
+private final class Herald: Sendable {
+    /// Begun by the first pool, on a thread that nobody has lowered.
+    static let shared = Herald()
+
+    private let jobs = Mutex<[@Sendable () -> Void]>([])
+    private let bell = DispatchSemaphore(value: 0)
+
+    private init() {
+        WorkerThread.start("evaluation") { [self] in
+            while true {
+                bell.wait()
+                jobs.withLock { $0.isEmpty ? nil : $0.removeFirst() }?()
+            }
+        }
+    }
+
+    /// Runs a job of a worker's thread: there, unless that is lowered.
+    func run(after worker: Worker, _ job: @escaping @Sendable () -> Void) {
+        guard worker.isLowered else { return job() }
+        jobs.withLock { $0.append(job) }
+        bell.signal()
     }
 }
 

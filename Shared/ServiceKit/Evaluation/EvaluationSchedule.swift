@@ -23,12 +23,16 @@ struct EvaluationSchedule {
         let seats: [EvaluationSeats]
         let isUrgent: Bool
         var usedNanoseconds: UInt64 = 0
+        /// The processor's part of it.
+        var processorNanoseconds: UInt64 = 0
         var hasBegun = false
     }
 
     private struct Credential {
         /// Nanoseconds.
         var virtual: UInt64
+        /// Nanoseconds of the processor that its turns have had since it had none.
+        var processor: UInt64 = 0
         var waiting: [ID] = []
         var turns = 0
     }
@@ -134,6 +138,24 @@ struct EvaluationSchedule {
         }
         computing += 1
         return (id, begins)
+    }
+
+    /// Notes how long a turn has had the processor so far.
+    mutating func note(_ id: ID, processorNanoseconds: UInt64) {
+        guard var turn = turns[id] else { return }
+        let more = processorNanoseconds - min(turn.processorNanoseconds, processorNanoseconds)
+        turn.processorNanoseconds += more
+        turns[id] = turn
+        credentials[turn.credential]?.processor += more
+    }
+
+    /// Returns whether all other work comes before a turn: its credential has had the processor for a moment
+    /// without a pause, in however many turns. Never for an urgent one.
+    func isLasting(_ id: ID) -> Bool {
+        guard let turn = turns[id], !turn.isUrgent, let credential = credentials[turn.credential] else {
+            return false
+        }
+        return credential.processor >= Limits.evaluationMoment.wholeNanoseconds
     }
 
     // MARK: Work without a turn

@@ -37,7 +37,9 @@ public struct ReceivedBody: Sendable {
                 return refusal == nil
             }
             do throws(RequestObject.Malformed) {
-                return try RequestObject(value(within: bounds), known: known).members
+                let members = try RequestObject(value(within: bounds), known: known).members
+                evaluation.leave(members)
+                return members
             } catch {
                 throw refusal ?? error.reported
             }

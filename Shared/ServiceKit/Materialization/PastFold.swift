@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 import Exchange
 import Foundation
 import Logging
@@ -15,8 +16,8 @@ import Replica
 public actor PastFold {
     /// The documents at `position`.
     public nonisolated let replica: Materialization
-    /// Runs calls that block for the disk.
-    public nonisolated let executor: BlockingExecutor
+    /// Opens and closes it.
+    private nonisolated let executor: BlockingExecutor
     /// The database.
     public nonisolated let database: DatabaseID
     /// The place in the log that `replica` is the fold of.
@@ -91,20 +92,27 @@ public actor PastFold {
         self.folder = folder
     }
 
-    /// Folds up to an offset that the log has.
-    public func advance(through offset: Offset) async throws {
-        while position.offset < offset { if try await next(through: offset).isEmpty { return } }
+    /// Folds up to an offset that the log has, in turns of the evaluation's credential.
+    /// - Parameter isShared: whether others may wait for it too; else it ends with the evaluation.
+    public func advance(through offset: Offset, for evaluation: Evaluation, isShared: Bool) async throws {
+        while position.offset < offset {
+            if !isShared, let end = evaluation.end {
+                throw DQLError.interrupted(end == .timeout ? .timeout : .cancelled)
+            }
+            if try await next(through: offset, for: evaluation).isEmpty { return }
+        }
     }
 
-    /// Folds the next operations, none after `offset`, and returns them; none at the log's head.
+    /// Folds the next operations, none after `offset`, and returns them; none at the log's head. Some
+    /// megabytes at most, in one turn of the evaluation's credential.
     /// - Throws: `Gone` if the log was truncated beyond the position, and the log's errors.
-    public func next(through offset: Offset) async throws -> [FoldedOperation] {
+    public func next(through offset: Offset, for evaluation: Evaluation) async throws -> [FoldedOperation] {
         guard position.offset < offset else { return [] }
         if pending.isEmpty { pending = try await read()[...] }
         let items = Array(pending.prefix { $0.position.offset <= offset })
         guard !items.isEmpty else { return [] }
         let replica = replica
-        let folded = try await executor.run { try replica.fold(items) }
+        let folded = try await evaluation.apart { try replica.fold(items) }
         pending = pending.dropFirst(folded.count)
         if let last = folded.last { position = last.position }
         return folded
@@ -150,8 +158,10 @@ public actor PastFold {
     private static func discard(_ replica: Materialization, _ folder: String, _ executor: BlockingExecutor)
         async
     {
-        try? await executor.run { try replica.close() }
-        try? FileManager.default.removeItem(atPath: folder)
+        try? await executor.run {
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            try replica.close()
+        }
     }
 
     /// The name of a new fold's folder.
