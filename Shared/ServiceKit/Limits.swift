@@ -59,11 +59,23 @@ public enum Limits {
     /// Bytes of an answer that is told as CBOR where it is sent; a longer one of a route that has only JSON
     /// stays JSON.
     static let retoldAnswerBytes = 1 << 20
-    /// Bytes of a request after whose end free memory is given back to the system.
+    /// Bytes that clients let go of after which free memory is given back to the system.
     static let largeHoldBytes = 4 << 20
+    /// Bytes after which it is given back soon: a burst would leave ten times as much within a minute.
+    static let muchFreeBytes = 64 << 20
     /// Time until then, once for all requests that end meanwhile: giving back locks the heap, some hundred
     /// milliseconds of a large one.
     static let memoryPause: DispatchTimeInterval = .seconds(60)
+    /// The same after a burst.
+    static let shortMemoryPause: DispatchTimeInterval = .seconds(5)
+    /// Heaps of the C library for each processor: threads that allocate at the same time seldom wait for one
+    /// another, and what is free in one heap is of no use in another.
+    static let heapsOfProcessor = 2
+    /// Bytes from which a block of memory has pages of its own, which go back at once: those of bodies, long
+    /// texts and lists. The system's work for one is less than a thousandth of filling it.
+    static let ownBlockBytes = 256 << 10
+    /// Free bytes at the end of a heap that stay there for the next request.
+    static let heapEndBytes = 8 << 20
     /// Longest `X-Request-ID` that is taken from a client: it stands in every line of the log.
     static let requestIDCharacters = 128
     /// Longest time that a stream waits for a client that reads nothing, which is cut off then: within it a

@@ -104,7 +104,7 @@ final class RowSpool: Sendable {
         }
         try filed.grow(by: lines.readableBytes)
         let file: SpoolFile
-        if let known = place.file { file = known } else { file = try SpoolFile(in: folder) }
+        if let known = place.file { file = known } else { file = try SpoolFile(in: folder, filed) }
         try file.write(lines, at: place.written)
         state.change { state in
             state.file = file
@@ -154,9 +154,15 @@ final class RowSpool: Sendable {
 
 /// A file without a name, which ends with this object.
 private final class SpoolFile: Sendable {
-    private let descriptor: Int32
+    /// Gives the room of files back, which takes the system up to a second for a large one.
+    private static let closing = BlockingExecutor(label: "mimeo.spools", isSerial: true)
 
-    init(in folder: String) throws(QueryError) {
+    private let descriptor: Int32
+    /// The room on disk, which is free once the file is closed.
+    private let filed: ClientHold
+
+    init(in folder: String, _ filed: ClientHold) throws(QueryError) {
+        self.filed = filed
         do {
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         } catch {
@@ -168,7 +174,13 @@ private final class SpoolFile: Sendable {
         unlink(path)
     }
 
-    deinit { if descriptor >= 0 { close(descriptor) } }
+    deinit {
+        guard descriptor >= 0 else { return }
+        Self.closing.start { [descriptor, filed] in
+            close(descriptor)
+            withExtendedLifetime(filed) {}
+        }
+    }
 
     func write(_ bytes: ByteBuffer, at place: Int) throws(QueryError) {
         var (rest, offset) = (bytes, place)

@@ -84,7 +84,7 @@ public final class ClientHold: Sendable {
     deinit {
         let count = held.load(ordering: .relaxed)
         budget.give(count, of: account)
-        if count >= Limits.largeHoldBytes { FreeMemory.giveBackSoon() }
+        if count > 0 { FreeMemory.giveBack(after: count) }
     }
 
     /// The bytes that it holds.

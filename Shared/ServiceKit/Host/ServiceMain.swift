@@ -11,6 +11,7 @@ public enum ServiceMain {
     /// flags, 1 for everything else. Messages and the log go to stderr; `LOG_LEVEL` sets the log's level,
     /// from trace to critical.
     public static func run<Command: AsyncParsableCommand>(_ command: Command.Type) async -> Never {
+        FreeMemory.keepLittle()
         bootstrap()
         raiseFileLimit()
         do {
