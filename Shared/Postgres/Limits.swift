@@ -83,8 +83,9 @@ public enum PostgresLimits {
     static let tablesAtOnce = 64
     /// Names tried for a view or schema whose name is taken.
     static let nameAttempts = 8
-    /// Documents of a scan's first page: enough for a statement with a small LIMIT.
-    static let firstPageDocuments = 32
+    /// Documents of a scan's first page: enough for a statement with a small LIMIT, as of a list that people
+    /// look at.
+    static let firstPageDocuments = 64
     /// Documents of each further page of a scan.
     static let pageDocuments = 1_000
     /// Bytes of states in one page, plus one document: the memory of a statement.

@@ -1,6 +1,7 @@
 import CRDT
 import Identity
 import OperationLog
+import Postgres
 import QueryService
 import Testing
 
@@ -66,6 +67,31 @@ struct QueryProjectionPostgresTests {
         }
         await log.close()
         try PostgresDatabase.drop(name)
+    }
+
+    @Test("with the log in the same PostgreSQL, each read sees what another process has just written")
+    func besideLog() async throws {
+        try await PostgresDatabase.use { url in
+            let bench = try QueryBench(postgres: url)
+            let logs = [try PostgresOperationLog(url: url), try PostgresOperationLog(url: url)]
+            try await logs[0].createDatabase(DatabaseID(QueryBench.database))
+            try await bench.serving(logs[0]) { one async throws in
+                try await bench.serving(logs[1]) { two async throws in
+                    for id in 0..<12 {
+                        let (writer, reader) = id.isMultiple(of: 2) ? (one, two) : (two, one)
+                        let written = try await writer.execute(
+                            "INSERT INTO c DOCUMENTS ({'_id': \(id), 'n': \(id)})")
+                        let read = try await reader.execute("SELECT * FROM c WHERE _id = \(id)")
+                        #expect(read.rows == [#"{"_id":\#(id),"n":\#(id)}"#])
+                        #expect(read.transactionID == written.transactionID)
+                        let list = try await reader.execute("SELECT * FROM c WHERE n >= 0 LIMIT 40")
+                        #expect(list.items.count == id + 1)
+                        #expect(try await reader.execute("SELECT * FROM d").items.isEmpty)
+                    }
+                }
+            }
+            for log in logs { await log.close() }
+        }
     }
 
     @Test("connections that the server ends under load: no acknowledged write is lost, none stands twice")

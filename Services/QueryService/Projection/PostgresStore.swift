@@ -48,6 +48,17 @@ struct PostgresStore: ProjectionStore {
         ) { try body($0) }
     }
 
+    func readAtHead<Result: Sendable>(
+        from offset: Offset, fetching key: DocumentKey?, _ evaluation: Evaluation,
+        _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
+    ) async throws -> Result? {
+        try await projection.readAtHead(
+            from: offset, fetching: key,
+            running: { [seats] in try await evaluation.run(on: seats, $0) },
+            waiting: EvaluationWait(evaluation: evaluation)
+        ) { try body($0) }
+    }
+
     func draft(
         from offset: Offset, naming keys: [DocumentKey], as actor: ActorID, sequence: SequenceNumber,
         _ evaluation: Evaluation,
@@ -176,7 +187,7 @@ private struct EvaluationWait: ServerWait {
 }
 
 extension ProjectionSnapshot: ProjectedDocuments {
-    func offset() -> Offset { position.offset }
+    func offset() throws -> Offset { try position().offset }
 
     func size(
         of collection: CollectionName, check: () throws -> Void

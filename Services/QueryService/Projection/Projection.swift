@@ -88,17 +88,46 @@ actor Projection {
         let evaluation = try pool.statement(text, of: credential, in: database)
         defer { pool.finish(evaluation) }
         whenClientLeaves?({ evaluation.end(.abandoned) })
-        let head = try await log.head(of: database)
-        if await store.position != head { try await store.advance() }
-        guard await store.wait(for: head.offset, timeout: bounds.transactionWait) else {
-            throw QueryError(.unavailable, "the projection lags behind the log")
-        }
         do {
-            return try await store.read(from: head.offset, evaluation) { try body($0, evaluation) }
+            return try await atHead(evaluation) { try body($0, evaluation) }
         } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {
             throw QueryError.ended(evaluation.end, after: pool.options.statementTime)
         }
     }
+
+    /// Runs a closure on a snapshot of the log's head, where a store cannot give that at once after a look at
+    /// the log.
+    /// - Parameters:
+    ///   - minimum: the least offset of the snapshot, which is waited for.
+    ///   - key: see `ProjectionStore.read`.
+    private nonisolated func atHead<Result: Sendable>(
+        _ evaluation: Evaluation, after minimum: Offset? = nil, fetching key: DocumentKey? = nil,
+        orElse failure: QueryError = lagging,
+        _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
+    ) async throws -> Result {
+        let least = minimum ?? 0
+        if let result = try await store.readAtHead(from: least, fetching: key, evaluation, body) {
+            return result
+        }
+        let offset = try await reachHead(after: minimum, orElse: failure)
+        return try await store.read(from: offset, fetching: key, evaluation, body)
+    }
+
+    /// Waits until the store has reached the log's present head, and an offset. Returns the greater of them.
+    private nonisolated func reachHead(
+        after minimum: Offset? = nil, orElse failure: QueryError = lagging
+    ) async throws -> Offset {
+        let head = try await log.head(of: database)
+        // Also if the position is ahead of the head: the fold detects a log that was reset.
+        let offset = max(minimum ?? 0, head.offset)
+        if await store.position != head { try await store.advance() }
+        guard await store.wait(for: offset, timeout: bounds.transactionWait) else {
+            throw failure
+        }
+        return offset
+    }
+
+    private static let lagging = QueryError(.unavailable, "the projection lags behind the log")
 
     /// Executes a statement that reads few documents, all of which its reader may read, at the log's head and
     /// on this thread. Nil if that would have to wait. Throws `timeout` when it is no brief one.
@@ -142,13 +171,6 @@ actor Projection {
         _ past: Past, _ evaluation: Evaluation
     ) async throws -> ExecuteAnswer {
         let steps = try await prepare(request, identity, evaluation)
-        let head = try await log.head(of: database)
-        // Also if the position is ahead of the head: the fold detects a log that was reset.
-        let offset = max(minimum ?? 0, head.offset)
-        if await store.position != head { try await store.advance() }
-        guard await store.wait(for: offset, timeout: bounds.transactionWait) else {
-            throw QueryError(.transactionNotReached)
-        }
         var options = options(isStrict: isStrict)
         options.interruption = { evaluation.interruption() }
         options.documentsVisited = { evaluation.count(documents: $0) }
@@ -158,6 +180,8 @@ actor Projection {
             key: request.key, evaluation: evaluation,
             rows: request.transaction == nil ? request.rows : .held, keepsIndexes: store.keepsIndexes,
             form: request.form)
+        if job.isReadOnly, request.asOf == nil { return try await read(job, after: minimum) }
+        _ = try await reachHead(after: minimum, orElse: QueryError(.transactionNotReached))
         if let point = request.asOf {
             guard job.isReadOnly else { throw QueryError(.pastIsReadOnly) }
             let offset = try await past.offset(of: point, in: database)
@@ -168,7 +192,6 @@ actor Projection {
                 }
             }
         }
-        guard !job.isReadOnly else { return try await read(job, from: offset) }
         var answer = try await write(job)
         if job.changesIndexes, let warning = await unsettled(job, evaluation) {
             answer.warnings.append(AnswerWarning(warning))
@@ -236,16 +259,13 @@ actor Projection {
     /// The rows of a live query on a state no older than an offset; without one no older than the log's head.
     nonisolated func rows(of query: Observation.Query, from offset: Offset?) async throws -> Observation.Rows
     {
-        var least = offset ?? 0
-        if offset == nil {
-            let head = try await log.head(of: database)
-            if await store.position != head { try await store.advance() }
-            least = head.offset
+        let start: Offset
+        if let offset {
+            start = offset
+            guard await store.wait(for: offset, timeout: bounds.transactionWait) else { throw Self.lagging }
+        } else {
+            start = try await reachHead()
         }
-        guard await store.wait(for: least, timeout: bounds.transactionWait) else {
-            throw QueryError(.unavailable, "the projection lags behind the log")
-        }
-        let start = least
         return try await evaluating(query) { try await rows(of: query, from: start, $0) }
     }
 
@@ -310,12 +330,14 @@ actor Projection {
         return options
     }
 
-    private nonisolated func read(_ job: WriteLane.Job, from offset: Offset) async throws -> ExecuteAnswer {
+    private nonisolated func read(
+        _ job: WriteLane.Job, after minimum: Offset?
+    ) async throws -> ExecuteAnswer {
         let limit = bounds.answerBytes
         let key = job.steps.count == 1 ? job.statement.soleDocument(job.steps[0].arguments) : nil
-        return try await store.read(from: offset, fetching: key, job.evaluation) {
-            try Self.evaluate(job, limit: limit, in: $0)
-        }
+        return try await atHead(
+            job.evaluation, after: minimum, fetching: key, orElse: QueryError(.transactionNotReached)
+        ) { try Self.evaluate(job, limit: limit, in: $0) }
     }
 
     /// Evaluates a statement that reads on a snapshot, within its reader's rights.

@@ -53,7 +53,7 @@ struct ProjectionStores: Sendable {
         server =
             if case .postgres(let url, _) = place {
                 PostgresProjections(
-                    url: url,
+                    url: url, isBesideLog: Self.isKept(log, at: url),
                     indexes: ProjectionIndexes(in: IndexDefinitions.collection, IndexDefinitions.all),
                     fence: (log as? GuardedLog)?.fence(of: url), logger: logger)
             } else {
@@ -71,6 +71,10 @@ struct ProjectionStores: Sendable {
             } else {
                 Materializations(of: log, folder: tails, logger: logger)
             }
+    }
+
+    private static func isKept(_ log: any OperationLog, at url: String) -> Bool {
+        (log as? GuardedLog)?.isKept(at: url) ?? (log as? PostgresOperationLog)?.isKept(at: url) ?? false
     }
 
     /// Opens a database's store; it tells `recent` the operations that it folds.

@@ -35,6 +35,13 @@ protocol ProjectionStore: Sendable {
         _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
     ) async throws -> Result
 
+    /// The same on a snapshot at the log's head, from an offset on, without a look at the log before. Nil if
+    /// the store stands elsewhere, or cannot tell. May run the closure and throw its result away.
+    func readAtHead<Result: Sendable>(
+        from offset: Offset, fetching key: DocumentKey?, _ evaluation: Evaluation,
+        _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
+    ) async throws -> Result?
+
     /// True if `readNow` may succeed.
     var readsAtOnce: Bool { get }
 
@@ -91,6 +98,12 @@ protocol ProjectionStore: Sendable {
 extension ProjectionStore {
     /// False: the documents are far away.
     var readsAtOnce: Bool { false }
+
+    /// The log is elsewhere.
+    func readAtHead<Result: Sendable>(
+        from offset: Offset, fetching key: DocumentKey?, _ evaluation: Evaluation,
+        _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
+    ) async throws -> Result? { nil }
 
     /// Never at once.
     func readNow<Result>(

@@ -61,8 +61,8 @@ final class Connection {
     var fewRows = FewRows()
     /// See `PostgresLimits`.
     var firstPushedRows = PostgresLimits.firstPushedRows
-    /// The schema in which each database's readers were answered last.
-    var knownSchemas: [DatabaseID: Int64] = [:]
+    /// The generation from which each database's readers were answered last.
+    var knownGenerations: [DatabaseID: ExpectedGeneration] = [:]
     /// The server's place when it was admitted; nil where nothing keeps away from replaced ones.
     var place: ServerFence.Place?
     /// True if the session plans as snapshots need it.

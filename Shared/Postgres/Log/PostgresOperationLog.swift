@@ -198,7 +198,10 @@ public final class PostgresOperationLog: OperationLog {
 
     /// The fence of this log's server, for others that connect to it.
     /// - Returns: nil for another server's address.
-    public func fence(of url: String) -> ServerFence? { url == self.url ? fence : nil }
+    public func fence(of url: String) -> ServerFence? { isKept(at: url) ? fence : nil }
+
+    /// Returns whether this log is kept at an address.
+    public func isKept(at url: String) -> Bool { url == self.url }
 
     /// Waits for the group in progress, then closes connections and streams.
     public func close() async {

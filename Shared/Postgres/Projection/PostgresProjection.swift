@@ -12,19 +12,22 @@ public final class PostgresProjections: Sendable {
     private let logger: Logger
     private let indexes: ProjectionIndexes?
     private let fence: ServerFence?
+    private let isBesideLog: Bool
 
     /// Projections on a server. Connects to nothing yet.
     /// - Parameters:
     ///   - url: libpq's form. The role needs the right to create schemas.
+    ///   - isBesideLog: true if the logs of all projections are kept at the same URL.
     ///   - patience: how long the server may take to answer before a connection counts as lost.
     ///   - stallTimeout: how long a leader may be idle although there is work before it loses its lead.
     ///   - indexes: the definitions of indexes; nil to have none.
     ///   - fence: keeps away from servers that were replaced.
     public init(
-        url: String, patience: Duration = PostgresLimits.answerTimeout,
+        url: String, isBesideLog: Bool = false, patience: Duration = PostgresLimits.answerTimeout,
         stallTimeout: Duration = PostgresLimits.stallTimeout, indexes: ProjectionIndexes? = nil,
         fence: ServerFence? = nil, logger: Logger
     ) {
+        self.isBesideLog = isBesideLog
         self.indexes = indexes
         self.fence = fence
         self.url = url
@@ -56,7 +59,7 @@ public final class PostgresProjections: Sendable {
         let worker = ProjectionWorker(
             database, log: log, start: start, lane: lane, builder: IndexBuilder(url: url, logger: logger),
             logger: logger)
-        return PostgresProjection(database, worker, lanes)
+        return PostgresProjection(database, worker, lanes, isBesideLog: isBesideLog)
     }
 
     /// Returns whether a database has a projection here.
@@ -123,11 +126,15 @@ public final class PostgresProjection: Sendable {
     let database: DatabaseID
     let worker: ProjectionWorker
     let lanes: ConnectionLanes
+    private let isBesideLog: Bool
 
-    init(_ database: DatabaseID, _ worker: ProjectionWorker, _ lanes: ConnectionLanes) {
+    init(
+        _ database: DatabaseID, _ worker: ProjectionWorker, _ lanes: ConnectionLanes, isBesideLog: Bool
+    ) {
         self.database = database
         self.worker = worker
         self.lanes = lanes
+        self.isBesideLog = isBesideLog
     }
 
     /// The position of the projection, as far as this process knows.
@@ -161,12 +168,12 @@ public final class PostgresProjection: Sendable {
     public typealias Running<Result: Sendable> =
         @Sendable (_ work: @escaping @Sendable () throws -> Result) async throws -> Result
 
-    /// Runs a closure on a snapshot, on a thread that may block. It may run twice, when the connection was
-    /// lost, so it must have no other effect than its result.
+    /// Runs a closure on a snapshot, on a thread that may block. It may run twice, so it must have no other
+    /// effect than its result.
     /// - Parameters:
     ///   - offset: the least offset of the snapshot; guaranteed after `wait(for:)` unless the server was
     ///     restored meanwhile.
-    ///   - key: a document that the closure will look up: it is read with the snapshot, in one round trip.
+    ///   - key: the only document that the closure will look up: it is read with the snapshot.
     ///   - running: runs the work on a thread of the caller's choice; nil for one of the connection's. No
     ///     more than `PostgresLimits.projectionLanes` may run at a time, or they wait for one another.
     ///   - waiting: told of each wait for a scan, which it may end.
@@ -180,22 +187,57 @@ public final class PostgresProjection: Sendable {
         }
         let (database, logID) = (database, await worker.position.logID)
         do {
-            let work: @Sendable (Connection) throws -> Result = { connection in
-                try ProjectionSnapshot.run(of: database, on: connection, fetching: key, waiting: waiting) {
-                    snapshot in
-                    guard snapshot.position.logID == logID, snapshot.position.offset >= offset else {
+            return try await onLane(running) { connection in
+                let demand = ProjectionSnapshot.Demand.position { position in
+                    guard position.logID == logID, position.offset >= offset else {
                         throw ProjectionError(.notReady, "the projection was set back; try again")
                     }
-                    return try body(snapshot)
                 }
+                return try ProjectionSnapshot.run(
+                    of: database, on: connection, fetching: key, demanding: demand, waiting: waiting, body)
             }
+        } catch {
+            throw ProjectionError.translated(error)
+        }
+    }
+
+    /// The same on a snapshot at the log's head, from an offset on, in one round trip for most statements.
+    /// Nothing of it was asked before, so it is of a moment after the call.
+    /// - Returns: nil if the projection is elsewhere, or is not beside its log.
+    /// - Throws: `LOG-0309`, as the log would; otherwise as `read`.
+    public func readAtHead<Result: Sendable>(
+        from offset: Offset, fetching key: DocumentKey? = nil, running: Running<Result>? = nil,
+        waiting: (any ServerWait)? = nil, _ body: @escaping @Sendable (ProjectionSnapshot) throws -> Result
+    ) async throws -> Result? {
+        guard isBesideLog, await worker.isReady else { return nil }
+        let database = database
+        do {
+            return try await onLane(running) { connection in
+                try ProjectionSnapshot.run(
+                    of: database, on: connection, fetching: key, demanding: .head(from: offset),
+                    waiting: waiting, body)
+            }
+        } catch is ProjectionSnapshot.IsElsewhere {
+            return nil
+        } catch let error as PostgresError where error.isConnectionLost {
+            throw OperationLogError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
+        } catch let error as OperationLogError {
+            throw error
+        } catch {
+            throw ProjectionError.translated(error)
+        }
+    }
+
+    /// Runs work with a connection, and asks for a rebuild if a document is damaged.
+    private func onLane<Result: Sendable>(
+        _ running: Running<Result>?, _ work: @escaping @Sendable (Connection) throws -> Result
+    ) async throws -> Result {
+        do {
             guard let running else { return try await lanes.run(work) }
             return try await running { [lanes] in try lanes.runHere(work) }
         } catch  where ProjectionError.isDamage(error) {
             try? await askForRebuild()
             throw ProjectionError(.damaged, "the projection is damaged and will be rebuilt: \(error)")
-        } catch {
-            throw ProjectionError.translated(error)
         }
     }
 
@@ -223,13 +265,14 @@ public final class PostgresProjection: Sendable {
     ) async throws -> Draft<Value> {
         try await read(from: offset, running: running, waiting: waiting) { snapshot in
             try snapshot.expect(keys)
-            let draft = snapshot.draft(as: actor, sequence: sequence, wallMilliseconds: wallMilliseconds)
+            let draft = try snapshot.draft(as: actor, sequence: sequence, wallMilliseconds: wallMilliseconds)
+            let offset = try snapshot.position().offset
             let value = try body(draft)
             let operation = try draft.operation()
             if let operation { try snapshot.checkTables(of: operation) }
             return Draft(
                 value: value, operation: operation, warnings: draft.warnings,
-                readAt: snapshot.position.offset)
+                readAt: offset)
         }
     }
 
@@ -250,7 +293,8 @@ public final class PostgresProjection: Sendable {
     ) async throws -> Drafts<Value> {
         try await read(from: offset, running: running, waiting: waiting) { snapshot in
             try snapshot.expect(keys)
-            var chain = snapshot.chain(as: actor, sequence: sequence, wallMilliseconds: wallMilliseconds)
+            var chain = try snapshot.chain(as: actor, sequence: sequence, wallMilliseconds: wallMilliseconds)
+            let offset = try snapshot.position().offset
             let links = try DraftChain.all(works, goesOn: goesOn) { work in
                 try chain.add { operation in
                     try snapshot.checkTables(of: operation)
@@ -264,7 +308,7 @@ public final class PostgresProjection: Sendable {
                     link.map {
                         Draft(
                             value: $0.value, operation: $0.operation, warnings: $0.warnings,
-                            readAt: snapshot.position.offset)
+                            readAt: offset)
                     }
                 })
         }

@@ -32,7 +32,7 @@ extension ProjectionSnapshot {
             guard known.bool(0, 0) else { return nil }
             return try run(of: database, on: connection) { snapshot in
                 for name in try snapshot.collectionNames() { try snapshot.readAll(name, body) }
-                return snapshot.position
+                return try snapshot.position()
             }
         } catch let error as PostgresError {
             throw ProjectionError(
@@ -45,7 +45,7 @@ extension ProjectionSnapshot {
         guard let table = try table(collection) else { return }
         var last: [UInt8] = []
         while true {
-            let rows = try connection.query(
+            let rows = try query(
                 """
                 SELECT id, whole, live, state FROM (
                     SELECT id, whole, live, state,

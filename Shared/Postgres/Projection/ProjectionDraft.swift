@@ -8,18 +8,18 @@ extension ProjectionSnapshot: DraftBase {
     /// A chain of drafts on this snapshot.
     func chain(
         as actor: ActorID, sequence: SequenceNumber, wallMilliseconds: @escaping () -> UInt64
-    ) -> DraftChain {
+    ) throws -> DraftChain {
         DraftChain(
-            on: self, as: actor, sequence: sequence, after: clock, wallMilliseconds: wallMilliseconds,
+            on: self, as: actor, sequence: sequence, after: try clock(), wallMilliseconds: wallMilliseconds,
             refuse: Self.refusal)
     }
 
     /// A draft on this snapshot, whose errors are the projection's.
     func draft(
         as actor: ActorID, sequence: SequenceNumber, wallMilliseconds: UInt64
-    ) -> ProjectionDraft {
+    ) throws -> ProjectionDraft {
         WriteDraft(
-            on: self, as: actor, sequence: sequence, after: clock, wallMilliseconds: wallMilliseconds,
+            on: self, as: actor, sequence: sequence, after: try clock(), wallMilliseconds: wallMilliseconds,
             refuse: Self.refusal)
     }
 
@@ -36,7 +36,7 @@ extension ProjectionSnapshot: DraftBase {
         }
         guard isNew else { return }
         let schema = ProjectionNames.schema(generation)
-        let rows = try connection.query(
+        let rows = try query(
             """
             SELECT has_schema_privilege('\(schema)', 'CREATE'), CASE WHEN v.oid IS NULL
                 THEN has_database_privilege(current_database(), 'CREATE')

@@ -19,7 +19,7 @@ extension ProjectionSnapshot {
     public func size(of collection: CollectionName) throws -> (documents: Int, bytes: Int) {
         guard let table = try table(collection) else { return (0, 0) }
         return try surveying {
-            let rows = try connection.query(
+            let rows = try query(
                 """
                 SELECT count(*),
                     coalesce(sum(octet_length(coalesce(whole, id)) + octet_length(state)), 0)::int8
@@ -37,12 +37,12 @@ extension ProjectionSnapshot {
         guard count > 0, let table = try table(collection) else { return }
         let rows = try surveying {
             // -1 for a table that nobody has counted yet.
-            let estimate = try connection.query(
+            let estimate = try query(
                 "SELECT reltuples::int8 FROM pg_class WHERE oid = $1::regclass", [.text(table)])
             let known = estimate.count == 1 ? max(0, Int(estimate.int8(0, 0))) : 0
             // Blocks are as full as they are: some more, so that there are enough.
             let percent = known <= 2 * count ? 100 : max(1, 200 * count / known)
-            return try connection.query(
+            return try query(
                 """
                 SELECT id, whole, state FROM (
                     SELECT id, whole, state,
@@ -69,7 +69,7 @@ extension ProjectionSnapshot {
     /// out: every table has it, and it is of no query's fields. So are those of key columns.
     public func tableIndexes(of collection: CollectionName) throws -> [TableIndex] {
         guard let table = try table(collection) else { return [] }
-        let rows = try connection.query(
+        let rows = try query(
             """
             SELECT c.relname::text, pg_get_indexdef(i.indexrelid), i.indisprimary,
                 pg_relation_size(i.indexrelid)
@@ -88,6 +88,7 @@ extension ProjectionSnapshot {
 
     /// Runs a query that reads a whole table, which others of this transaction may not plan to.
     private func surveying<Result>(_ body: () throws -> Result) throws -> Result {
+        try begin()
         let seconds = PostgresLimits.surveySeconds
         try connection.run("SET LOCAL enable_seqscan = on; SET LOCAL statement_timeout = '\(seconds)s'")
         let result = try body()

@@ -113,7 +113,7 @@ extension ProjectionSnapshot: PushingSource {
         guard let table = try table(collection) else { return }
         let bytes = ids.map(\.bytes)
         let rows = try awaiting {
-            try connection.query(
+            try query(
                 """
                 SELECT w.id, CASE WHEN octet_length(d.state) <= $2 THEN d.state END
                 FROM unnest($1::bytea[]) WITH ORDINALITY AS w (id, place)
@@ -137,7 +137,7 @@ extension ProjectionSnapshot: PushingSource {
             return PushedExplanation(sql: sql, arguments: parameters.map(\.value), estimate: nil)
         }
         let answers = try pushing {
-            try connection.pipeline([
+            try pipeline([
                 planning(isFree: true, statement),
                 Connection.Step("EXPLAIN (FORMAT JSON) " + sql, parameters.map(\.sent)),
                 planning(isFree: false, statement),
@@ -182,7 +182,7 @@ extension ProjectionSnapshot: PushingSource {
         let few = connection.firstPushedRows
         guard !statement.isInKeyOrder else {
             let first = [Connection.Step("\(sql) LIMIT \(few)", values)]
-            guard let rows = try pushing({ try connection.pipeline(first) }).last, try visit(rows),
+            guard let rows = try pushing({ try pipeline(first) }).last, try visit(rows),
                 rows.count == few
             else { return }
             return try readInCursor("\(sql) OFFSET \(few)", values, statement, named: kind, visit)
@@ -210,7 +210,7 @@ extension ProjectionSnapshot: PushingSource {
     ) throws -> Rows? {
         let few = connection.firstPushedRows
         let answers = try pushing {
-            try connection.pipeline([
+            try pipeline([
                 planning(isFree: true, statement, usesIndex: !statement.isOfFew),
                 Connection.Step(
                     "WITH few AS MATERIALIZED (\(sql)) SELECT * FROM few LIMIT \(few + 1)", values),
@@ -240,7 +240,7 @@ extension ProjectionSnapshot: PushingSource {
             planning(isFree: false, statement), Connection.Step("FETCH \(count) FROM \(name)"),
         ]
         var isFirst = true
-        while let rows = try pushing({ try connection.pipeline(steps) }).last {
+        while let rows = try pushing({ try pipeline(steps) }).last {
             if isFirst, statement.isConfined || statement.isOfFew {
                 if rows.count < count {
                     connection.fewRows.noteFew(sql)

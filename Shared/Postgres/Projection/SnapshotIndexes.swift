@@ -30,6 +30,7 @@ extension ProjectionSnapshot: IndexedSource {
         if let known = connection.knownIndexes, known.schema == schema, known.version == indexVersion {
             return known.columns
         }
+        try begin()
         let read = try KeyColumns.all(of: generation, connection)
         connection.knownIndexes = KnownIndexes(schema: schema, version: indexVersion, columns: read)
         return read
@@ -112,7 +113,7 @@ extension ProjectionSnapshot: IndexedSource {
 
     /// The counted number of a collection's documents; nil if its table is older than the count.
     func counted(_ collection: CollectionName) throws -> Int? {
-        let rows = try connection.query(
+        let rows = try query(
             """
             SELECT documents FROM mimeo_projection.collections WHERE generation = $1::int4 AND name = $2
             """, [.int8(Int64(generation)), .bytes(Array(collection.text.utf8))])

@@ -63,6 +63,11 @@ public final class GuardedLog: OperationLog {
     /// The fence of the log's server, for others that connect to it; nil if it is at another address.
     public func fence(of url: String) -> ServerFence? { (inner as? PostgresOperationLog)?.fence(of: url) }
 
+    /// Returns whether the log is kept in PostgreSQL at an address.
+    public func isKept(at url: String) -> Bool {
+        (inner as? PostgresOperationLog)?.isKept(at: url) ?? false
+    }
+
     /// The age of the oldest change that waits for its commit; zero while none does.
     var appendAge: Duration { appends.age }
 

@@ -38,7 +38,8 @@ final class ProjectionBench: Sendable {
         _ body: (PostgresProjection) async throws -> Result
     ) async throws -> Result {
         let projections = PostgresProjections(
-            url: url ?? self.url, stallTimeout: stallTimeout, indexes: DefinedIndexes.projection,
+            url: url ?? self.url, isBesideLog: true, stallTimeout: stallTimeout,
+            indexes: DefinedIndexes.projection,
             logger: quiet)
         let projection = try await projections.open(Self.database, log: log)
         let following = Task { await projection.run() }

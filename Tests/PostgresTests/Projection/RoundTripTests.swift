@@ -35,14 +35,16 @@ struct RoundTripTests {
                 let connection = try Connection(url: bench.url)
                 let statements = [
                     ("SELECT * FROM oaks WHERE _id = :id", 1, 1),
-                    ("SELECT * FROM oaks WHERE height = :n", 1, 2),
-                    ("SELECT COUNT(*) AS n FROM oaks WHERE height > :n", 1, 3),
-                    ("SELECT * FROM oaks ORDER BY height DESC LIMIT 2", 2, 3),
+                    ("SELECT * FROM oaks WHERE height = :n", 1, 1),
+                    ("SELECT COUNT(*) AS n FROM oaks WHERE height > :n", 1, 2),
+                    ("SELECT * FROM oaks ORDER BY height DESC LIMIT 2", 2, 2),
                 ]
                 let arguments: ObjectValue = ["id": "oak-3", "n": 2]
-                // The first time statements are prepared, and the table is looked up.
-                for (text, rows, _) in statements {
-                    _ = try Self.trips(of: text, arguments, on: connection, rows: rows)
+                // At first statements are prepared, and the table is looked up.
+                for _ in 0..<3 {
+                    for (text, rows, _) in statements {
+                        _ = try Self.trips(of: text, arguments, on: connection, rows: rows)
+                    }
                 }
                 for (text, rows, most) in statements {
                     #expect(
@@ -58,7 +60,7 @@ struct RoundTripTests {
         let before = connection.roundTrips
         try ProjectionSnapshot.run(of: ProjectionBench.database, on: connection) { snapshot in
             try snapshot.expect(prepared.flatMap { $0.namedDocuments(ObjectValue()) })
-            var chain = snapshot.chain(as: ActorID(7), sequence: 1) { 1_000 }
+            var chain = try snapshot.chain(as: ActorID(7), sequence: 1) { 1_000 }
             for statement in prepared {
                 let link = try chain.add { _ in
                 } _: { draft, _ in
@@ -70,7 +72,7 @@ struct RoundTripTests {
         return connection.roundTrips - before
     }
 
-    @Test("drafts take two, however many documents their statements name")
+    @Test("drafts take one, however many documents their statements name")
     func drafts() async throws {
         try await ProjectionBench.run { bench in
             try await bench.projecting { projection in
@@ -85,8 +87,8 @@ struct RoundTripTests {
                     "INSERT INTO oaks DOCUMENTS ({'_id': 1, 'n': 5}) ON ID CONFLICT DO UPDATE",
                 ]
                 for _ in 0..<2 { _ = try Self.trips(ofDrafts: statements, on: connection) }
-                #expect(try Self.trips(ofDrafts: statements, on: connection) == 2)
-                #expect(try Self.trips(ofDrafts: [statements[1]], on: connection) == 2)
+                #expect(try Self.trips(ofDrafts: statements, on: connection) == 1)
+                #expect(try Self.trips(ofDrafts: [statements[1]], on: connection) == 1)
             }
         }
     }
@@ -104,7 +106,7 @@ struct RoundTripTests {
                 let rows = try ProjectionSnapshot.run(of: ProjectionBench.database, on: connection) {
                     snapshot in
                     try snapshot.expect(named)
-                    let draft = snapshot.draft(as: ActorID(7), sequence: 1, wallMilliseconds: 1_000)
+                    let draft = try snapshot.draft(as: ActorID(7), sequence: 1, wallMilliseconds: 1_000)
                     return try update.execute(in: draft) { throw CancellationError() }.rows
                 }
                 #expect(named.count == 1 && rows == [["_id": 1, "t": .string(text), "n": 1]])
