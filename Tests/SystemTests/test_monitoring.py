@@ -46,7 +46,7 @@ ALERTS = {
                    'up{job="mimeo", instance="10.0.0.5:4002"}': f"1x{WELL} 0x3 stale"}, 20),
     "MimeoUnwatched": ({'up{job="mimeo", instance="a"}': f"1x{WELL} stale"}, 20),
     "MimeoInstanceGone": ({'up{job="mimeo", instance="a"}': "1x500",
-                           'up{job="mimeo", instance="b"}': f"1x{WELL} stale"}, 60),
+                           'up{job="mimeo", instance="b"}': f"1x{WELL} stale"}, 30),
     "MimeoNotReady": ({"mimeo_ready": turns(1, 0)}, 20),
     "MimeoLogOutOfContact": ({"mimeo_log_contact_age_seconds": turns(0.2, "0+10")}, 30),
     "MimeoFoldLag": ({'mimeo_fold_lag_seconds{database="d"}': turns(0, 31)}, 120),
@@ -55,7 +55,8 @@ ALERTS = {
                          'mimeo_log_append_duration_seconds_bucket{le="2.5"}': "0+10x500",
                          'mimeo_log_append_duration_seconds_bucket{le="+Inf"}': "0+10x500"}, 300),
     "MimeoLogErrors": ({'mimeo_log_errors_total{code="LOG-0302"}': grows(1)}, 340),
-    "MimeoStandbyGone": ({"mimeo_postgres_standbys": turns(1, 0)}, 60),
+    "MimeoStandbyGone": ({"mimeo_postgres_standbys": turns(1, 0)}, 30),
+    "MimeoClusterBlind": ({"patroni_dcs_last_seen": f"0+{STEP}x{WELL} {STEP * WELL}x500"}, 30),
     "MimeoDamage": ({"mimeo_log_damage_met_total": turns(0, 1)}, 0),
     "MimeoDiskFilling": ({'mimeo_disk_free_bytes{volume="data"}': turns(50, 19),
                           'mimeo_disk_size_bytes{volume="data"}': "100x500"}, 600),
@@ -97,6 +98,8 @@ SILENT = {
     "a backup after a failed one": ("MimeoBackupFailed", {
         "mimeo_backup_last_failure_timestamp_seconds": "100x500",
         'mimeo_backup_last_success_timestamp_seconds{kind="full"}': "200x500"}, 60),
+    "etcd answers late": ("MimeoClusterBlind", {
+        "patroni_dcs_last_seen": f"0+{STEP}x{WELL} {STEP * WELL}x1 {FAULT + 20}+{STEP}x500"}, 40),
     "an old error of the storage": ("MimeoStorageFails", {'mimeo_log_errors_total{code="LOG-0301"}': "5x500"}, 0),
     "a busy log": ("MimeoStorageFails", {'mimeo_log_errors_total{code="LOG-0302"}': grows(9)}, 60),
 }
