@@ -56,6 +56,8 @@ enum Limits {
     static let adminLook = Duration.milliseconds(500)
     /// Largest file of an option's value; the server takes less.
     static let adminBodyBytes = 1_048_576
+    /// Pause between two looks of a canary for what it waits for: short beside the time that a round may take.
+    static let canaryLook = Duration.milliseconds(50)
     /// Timeout of `.wait` without its second argument.
     static let waitSeconds = 30.0
     /// Widest column of a table, in characters; longer values are cut.

@@ -16,6 +16,7 @@ public struct MimeoCommand: AsyncParsableCommand {
         subcommands: [
             ServeCommand.self, DQLCommand.self, ParseCommand.self, ImportCommand.self,
             ExportCommand.self, ObserveCommand.self, ChangesCommand.self, PeerCommand.self,
+            CanaryCommand.self,
             AdminCommand.self, SupportBundleCommand.self,
             BackupCommand.self, RestoreCommand.self, VerifyCommand.self, DoctorCommand.self,
             UpgradeCommand.self,

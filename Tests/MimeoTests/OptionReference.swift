@@ -36,6 +36,7 @@ struct CommandOptions: Decodable {
         ("mimeo serve", ServeCommand.self), ("auth-gateway", AuthGatewayCommand.self),
         ("replicator", ReplicatorCommand.self), ("query-service", QueryServiceCommand.self),
         ("attachment-store", AttachmentStoreCommand.self), ("mimeo peer", PeerCommand.self),
+        ("mimeo canary", CanaryCommand.self),
         ("mimeo dql", DQLCommand.self), ("mimeo import", ImportCommand.self),
         ("mimeo export", ExportCommand.self), ("mimeo observe", ObserveCommand.self),
         ("mimeo changes", ChangesCommand.self), ("mimeo admin", AdminCommand.self),

@@ -64,6 +64,27 @@ class Compose(SystemTest):
         self.run_command(COMPOSE / "secrets", self.secrets)
         self.assertEqual(json.loads((self.secrets / "services.json").read_text())["log"], log)
 
+    def test_a_canary_is_another_file_and_has_a_login_for_its_own_database_alone(self):
+        config = self.compose("-f", COMPOSE / "canary.yaml", "config")
+        self.assertIn("MIMEO_PROVIDERS: /run/secrets/providers.json", config)
+        self.assertNotIn("providers.json", self.compose("config"))
+        canary = config[config.index("  canary:\n"):config.index("  front:\n")]
+        self.assertNotIn("admin-token", canary)
+        providers = json.loads((self.secrets / "providers.json").read_text())["databases"]
+        self.assertEqual(list(providers), ["canary"])
+        shared = providers["canary"]["providers"]["canary"]["anonymous"]["sharedToken"]
+        self.assertEqual(shared, (self.secrets / "canary-token").read_text())
+        # The words are those that the programs have.
+        words = re.findall(r"^    - (--[a-z]+)=", canary, re.M)
+        shown = subprocess.run([binary("mimeo"), "canary", "--help"], capture_output=True, text=True, timeout=60, check=True)
+        for word in words:
+            self.assertIn(f"{word} <", shown.stdout)
+        server = FourProcesses(self.workspace)
+        server.extra_arguments["auth-gateway"] = ["--providers", self.secrets / "providers.json"]
+        server.start()
+        self.assertEqual(server.login("canary", shared, "canary").status, 200)
+        self.assertNotEqual(server.login("canary", f"{shared}x", "canary").status, 200)
+
     def restored(self, *arguments, status=0):
         """What compose/restore asks of docker-compose, when `run` ends with this status; and its own status."""
         tools = self.workspace.directory / "tools"
@@ -100,7 +121,7 @@ class Compose(SystemTest):
                 continue
             self.assertIn("healthcheck:", block, name)
             self.assertIn("restart: unless-stopped", block, name)
-        for secret in ("postgres-password", "backup-passphrase", "grafana-password", "admin-token"):
+        for secret in ("postgres-password", "backup-passphrase", "grafana-password", "admin-token", "canary-token"):
             text = (self.secrets / secret).read_text()
             self.assertGreaterEqual(len(text), 32)
             self.assertNotIn(text, config)

@@ -49,6 +49,8 @@ ALERTS = {
                            'up{job="mimeo", instance="b"}': f"1x{WELL} stale"}, 30),
     "MimeoNotReady": ({"mimeo_ready": turns(1, 0)}, 20),
     "MimeoLogOutOfContact": ({"mimeo_log_contact_age_seconds": turns(0.2, "0+10")}, 30),
+    "MimeoCanaryFails": ({"mimeo_canary_seconds": turns(0.2, "0+10")}, 30),
+    "MimeoCanarySlow": ({"mimeo_canary_seconds": turns(0.2, 3)}, 120),
     "MimeoFoldLag": ({'mimeo_fold_lag_seconds{database="d"}': turns(0, 31)}, 120),
     "MimeoSessionLag": ({'mimeo_sync_lag_seconds{database="d"}': turns(0, 301)}, 300),
     "MimeoAppendSlow": ({'mimeo_log_append_duration_seconds_bucket{le="1"}': turns("0+10", f"{10 * WELL}+0"),

@@ -79,6 +79,7 @@ class Patroni(SystemTest):
         self.goes_on("the leader was paused", since)
         leader.signal(signal.SIGCONT)
         self.follows("the paused leader went on")
+        self.assertIsNot(self.cluster.leader, leader, "it took the lead back, and what the other one has is lost")
 
         since = time.monotonic()
         self.cluster.other(self.cluster.leader).kill()

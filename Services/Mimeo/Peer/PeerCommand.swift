@@ -76,7 +76,7 @@ struct PeerCommand: AsyncParsableCommand {
             throw MimeoError(
                 .usage, "--shared-key is for peers without a server: with --url they have certificates of it")
         }
-        let ditto = try await open(databaseID, in: store, connect)
+        let ditto = try await Ditto.openAlone(of: databaseID, in: store, connect: connect)
         ditto.transportConfig = config
         if let deviceName { ditto.deviceName = deviceName }
         let output = LineWriter.standardOutput
@@ -102,9 +102,13 @@ struct PeerCommand: AsyncParsableCommand {
         }
         await ditto.close()
     }
+}
 
-    private func open(
-        _ databaseID: String, in store: String, _ connect: DittoConfigConnect
+extension Ditto {
+    /// Opens a store for a command.
+    /// - Throws: `CLI-0101`, `CLI-0201`, `CLI-0202`.
+    static func openAlone(
+        of databaseID: String, in store: String, connect: DittoConfigConnect
     ) async throws -> Ditto {
         do {
             return try await Ditto.openAlone(

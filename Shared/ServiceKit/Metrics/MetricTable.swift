@@ -35,7 +35,7 @@ public struct MetricRow: Sendable {
 
     /// All metrics, by subject.
     public static let all: [MetricRow] =
-        process + http + log + folds + sync + queries + logins + attachments + backups + former
+        process + http + log + folds + sync + queries + logins + attachments + backups + canary + former
 
     /// The row of a name.
     static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
@@ -79,6 +79,16 @@ public struct MetricRow: Sendable {
         MetricRow(
             "mimeo_backup_last_failure_timestamp_seconds", .gauge,
             "The last backup or check that failed, in seconds since 1970."),
+    ]
+
+    private static let canary: [MetricRow] = [
+        MetricRow(
+            "mimeo_canary_seconds", .gauge, of: ["canary"],
+            "Time of a peer's write to the server and back: of the last round, or of the longer one that runs."
+        ),
+        MetricRow(
+            "mimeo_canary_failures_total", .counter, ["stage"], of: ["canary"],
+            "Rounds that took too long or failed; `stage` is `login`, `sync`, `write` or `echo`."),
     ]
 
     private static let http: [MetricRow] = [

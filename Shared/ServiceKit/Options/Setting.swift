@@ -40,6 +40,7 @@ public struct Setting: Sendable {
         case queryService = "query-service"
         case attachmentStore = "attachment-store"
         case peer = "mimeo peer"
+        case canary = "mimeo canary"
         case dql = "mimeo dql"
         case importing = "mimeo import"
         case exporting = "mimeo export"

@@ -10,7 +10,7 @@ extension Setting {
     private static let lookers: Set<Command> = tools.union([.upgrade])
     /// The ones among them that read or fill a server's attachments.
     private static let keepers: Set<Command> = tools.subtracting([.backupVerification])
-    private static let clients: Set<Command> = statements.union([.peer])
+    private static let clients: Set<Command> = statements.union([.peer, .canary])
     private static let followers: Set<Command> = [.observe, .changes]
     private static let administration: Set<Command> = [.admin, .supportBundle]
     private static let statements: Set<Command> = followers.union([.dql, .importing, .exporting])
@@ -39,8 +39,8 @@ extension Setting {
             "data", .text, "dir", of: services.union(lookers), default: "./mimeo-data",
             "Folder for all stored data."),
         Setting(
-            "listen", .text, "host:port", of: services,
-            default: "127.0.0.1 and the command's port, 4000 to 4004",
+            "listen", .text, "host:port", of: services.union([.canary]),
+            default: "127.0.0.1 and the command's port, 4000 to 4005",
             "Address to serve on; host * is every interface, port 0 lets the system choose."),
         Setting(
             "log", .text, "url", of: services.union(lookers), default: "DATA/log.sqlite",
