@@ -8,7 +8,7 @@ USER root
 RUN apt-get update \
     && apt-get install -y --no-install-recommends patroni python3-etcd etcd-server etcd-client \
     && rm -rf /var/lib/apt/lists/* /var/lib/etcd
-COPY container/patroni-entry /usr/local/bin/patroni-entry
+COPY container/patroni-entry container/patroni-held /usr/local/bin/
 USER postgres
 VOLUME /var/lib/postgresql/data
 STOPSIGNAL SIGINT
