@@ -10,12 +10,12 @@ func mimeo_attach_bytes(
     _ metadataSize: Int, _ flags: UInt32, _ result: UnsafeMutablePointer<mimeo_result>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
-    call(error) {
+    call(on: database, result, error) { database in
         guard bytes != nil || size == 0 else {
             throw BorderError(.argumentUnusable, "the pointer to the bytes is NULL")
         }
         let data = bytes.map { Data(bytes: $0, count: size) } ?? Data()
-        return try attach(database, metadata, metadataSize, flags, result) { store, metadata in
+        return try attach(database, metadata, metadataSize, flags) { store, metadata in
             try await store.newAttachment(data: data, metadata: metadata)
         }
     }
@@ -28,22 +28,20 @@ func mimeo_attach_file(
     _ metadataSize: Int, _ flags: UInt32, _ result: UnsafeMutablePointer<mimeo_result>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
-    call(error) {
+    call(on: database, result, error) { database in
         let path = try Incoming.text(path, pathSize, "path")
-        return try attach(database, metadata, metadataSize, flags, result) { store, metadata in
+        return try attach(database, metadata, metadataSize, flags) { store, metadata in
             try await store.newAttachment(path: path, metadata: metadata)
         }
     }
 }
 
 private func attach(
-    _ database: mimeo_handle, _ metadata: UnsafeRawPointer?, _ metadataSize: Int, _ flags: UInt32,
-    _ result: UnsafeMutablePointer<mimeo_result>?,
+    _ database: Database, _ metadata: UnsafeRawPointer?, _ metadataSize: Int, _ flags: UInt32,
     _ make: @escaping @Sendable (DittoStore, [String: String]) async throws -> DittoAttachment
-) throws -> mimeo_status {
-    let place = try Incoming.place(result)
+) throws -> mimeo_result {
     let format = try Format(flags: flags)
-    let store = try HandleTable.shared.object(database, as: Database.self).ditto.store
+    let store = database.ditto.store
     var texts: [String: String] = [:]
     for (name, value) in try Incoming.map(metadata, metadataSize, "metadata").entries {
         guard let text = value.stringValue else {
@@ -53,10 +51,9 @@ private func attach(
     }
     let given = texts
     let made = HeldAttachment(try DittoStore.waiting { try await make(store, given) }, format)
-    place.pointee = mimeo_result(
+    return mimeo_result(
         handle: HandleTable.shared.add(made), data: made.token.start, size: made.size, count: 1, commit: 0,
         format: made.format.rawValue, is_write: 0)
-    return MIMEO_OK
 }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
@@ -66,13 +63,11 @@ func mimeo_fetch(
     _ callback: mimeo_callback!, _ context: UnsafeMutableRawPointer!,
     _ fetch: UnsafeMutablePointer<mimeo_handle>!, _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
-    call(error) {
-        let place = try Incoming.place(fetch)
+    call(on: database, fetch, error) { database in
         let format = try Format(flags: flags)
-        let database = try HandleTable.shared.object(database, as: Database.self)
         let values = try Incoming.map(token, tokenSize, "parts of the token")
         let receiver = Receiver(callback, context)
-        place.pointee = try database.add(Running(database)) { handle, running in
+        return try database.add(Running(database)) { handle, running in
             let events = database.events
             let fetcher = try database.ditto.store.fetchAttachment(
                 token: .object(values), on: database.queue
@@ -82,7 +77,6 @@ func mimeo_fetch(
             }
             running.started(handle) { fetcher.stop() }
         }
-        return MIMEO_OK
     }
 }
 
@@ -114,11 +108,9 @@ func mimeo_attachment_bytes(
     _ attachment: mimeo_handle, _ result: UnsafeMutablePointer<mimeo_result>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
-    call(error) {
-        let place = try Incoming.place(result)
+    call(result, error) {
         let data = try HandleTable.shared.object(attachment, as: HeldAttachment.self).attachment.data()
-        place.pointee = mimeo_result([UInt8](data), .cbor, count: 1)
-        return MIMEO_OK
+        return mimeo_result([UInt8](data), .cbor, count: 1)
     }
 }
 
@@ -131,6 +123,5 @@ func mimeo_attachment_copy(
     call(error) {
         let path = try Incoming.text(path, pathSize, "path")
         try HandleTable.shared.object(attachment, as: HeldAttachment.self).attachment.copy(toPath: path)
-        return MIMEO_OK
     }
 }

@@ -75,23 +75,3 @@ struct BorderError: Error, Sendable, Equatable {
         room[end] = 0
     }
 }
-
-/// Runs the body of a function of the interface: no error leaves it, and nothing runs in a forked child.
-func call(
-    _ error: UnsafeMutablePointer<mimeo_error>?, _ body: () throws -> mimeo_status
-) -> mimeo_status {
-    guard !Fork.isChild else {
-        BorderError(
-            .forked,
-            "this process was forked from one that had Mimeo open: open the database after the fork, or start"
-                + " workers by spawning"
-        ).write(to: error)
-        return MIMEO_ERROR
-    }
-    do {
-        return try body()
-    } catch let thrown {
-        BorderError(thrown).write(to: error)
-        return MIMEO_ERROR
-    }
-}

@@ -13,16 +13,14 @@ func mimeo_observe(
     _ context: UnsafeMutableRawPointer!, _ observer: UnsafeMutablePointer<mimeo_handle>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
-    call(error) {
-        let place = try Incoming.place(observer)
+    call(on: database, observer, error) { database in
         let format = try Format(flags: flags)
-        let database = try HandleTable.shared.object(database, as: Database.self)
-        let text = try Incoming.text(statement, statementSize, "statement")
-        let values = try Incoming.map(arguments, argumentsSize, "arguments")
+        let statement = try Statement(statement, statementSize, arguments, argumentsSize)
         let receiver = Receiver(callback, context)
-        place.pointee = try database.add(Running(database)) { handle, running in
-            let started = try database.ditto.store.observe(text, values, on: database.queue) {
-                [events = database.events] result, signalNext in
+        return try database.add(Running(database)) { handle, running in
+            let started = try database.ditto.store.observe(
+                statement.text, statement.arguments, on: database.queue
+            ) { [events = database.events] result, signalNext in
                 events.tell(
                     Event(
                         MIMEO_ROWS, from: handle, to: receiver, .array(result.items.map(\.row)), format,
@@ -30,7 +28,6 @@ func mimeo_observe(
             }
             running.started(handle) { started.cancel() }
         }
-        return MIMEO_OK
     }
 }
 
@@ -41,19 +38,16 @@ func mimeo_watch(
     _ context: UnsafeMutableRawPointer!, _ watcher: UnsafeMutablePointer<mimeo_handle>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
-    call(error) {
-        let place = try Incoming.place(watcher)
+    call(on: database, watcher, error) { database in
         let format = try Format(flags: flags)
-        let database = try HandleTable.shared.object(database, as: Database.self)
         let receiver = Receiver(callback, context)
-        place.pointee = try database.add(Running(database)) { handle, running in
+        return try database.add(Running(database)) { handle, running in
             switch kind {
             case MIMEO_LOGIN: try watchLogins(database, handle, running, receiver, format)
             case MIMEO_PRESENCE: watchPresence(database, handle, running, receiver, format)
             default: throw BorderError(.choiceUnknown, "\(kind) is no kind of event to watch")
             }
         }
-        return MIMEO_OK
     }
 }
 
@@ -96,17 +90,13 @@ func mimeo_next_event(
     _ source: mimeo_handle, _ milliseconds: Int32, _ event: UnsafeMutablePointer<mimeo_event>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
-    call(error) {
-        let place = try Incoming.place(event)
+    call(event, error) {
         let found = try HandleTable.shared.object(source)
-        guard let next = try events(of: found, source).polled.next(within: milliseconds) else {
-            return MIMEO_EMPTY
-        }
+        guard let next = try events(of: found, source).polled.next(within: milliseconds) else { return nil }
         // With its database an unread event ends too, and lets a login go on.
         let handle = try (found as? Database)?.add(next) ?? HandleTable.shared.add(next)
         (found as? Database).map { database in next.whenEnded { database.forget(handle) } }
-        place.pointee = next.told(handle)
-        return MIMEO_OK
+        return next.told(handle)
     }
 }
 
@@ -116,20 +106,15 @@ func mimeo_event_fd(
     _ source: mimeo_handle, _ descriptor: UnsafeMutablePointer<Int32>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
-    call(error) {
-        let place = try Incoming.place(descriptor)
-        place.pointee = try events(of: HandleTable.shared.object(source), source).polled.descriptor()
-        return MIMEO_OK
+    call(descriptor, error) {
+        try events(of: HandleTable.shared.object(source), source).polled.descriptor()
     }
 }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
 @c @implementation
 func mimeo_wake(_ source: mimeo_handle, _ error: UnsafeMutablePointer<mimeo_error>!) -> mimeo_status {
-    call(error) {
-        try events(of: HandleTable.shared.object(source), source).polled.wake()
-        return MIMEO_OK
-    }
+    call(error) { try events(of: HandleTable.shared.object(source), source).polled.wake() }
 }
 
 private func events(of found: any Held, _ handle: mimeo_handle) throws -> Events {
@@ -176,12 +161,9 @@ func mimeo_logs(
     _ level: Int32, _ flags: UInt32, _ callback: mimeo_callback!, _ context: UnsafeMutableRawPointer!,
     _ log: UnsafeMutablePointer<mimeo_handle>!, _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
-    call(error) {
-        let place = try Incoming.place(log)
+    call(log, error) {
         let format = try Format(flags: flags)
-        guard let least = DittoLogLevel(rawValue: Int(level)) else {
-            throw BorderError(.choiceUnknown, "\(level) is no level of the log")
-        }
+        let least = try logLevel(level)
         let receiver = Receiver(callback, context)
         let tap = LogTap()
         let handle = HandleTable.shared.add(tap)
@@ -189,24 +171,22 @@ func mimeo_logs(
             guard level.rawValue <= least.rawValue else { return }
             tap?.tell(level, message, handle, receiver, format)
         }
-        place.pointee = handle
-        return MIMEO_OK
+        return handle
     }
+}
+
+private func logLevel(_ level: Int32) throws -> DittoLogLevel {
+    guard let found = DittoLogLevel(rawValue: Int(level)) else {
+        throw BorderError(.choiceUnknown, "\(level) is no level of the log")
+    }
+    return found
 }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
 @c @implementation
 func mimeo_log_level(_ level: Int32, _ error: UnsafeMutablePointer<mimeo_error>!) -> mimeo_status {
     call(error) {
-        guard level != 0 else {
-            DittoLogger.isEnabled = false
-            return MIMEO_OK
-        }
-        guard let least = DittoLogLevel(rawValue: Int(level)) else {
-            throw BorderError(.choiceUnknown, "\(level) is no level of the log")
-        }
-        DittoLogger.isEnabled = true
-        DittoLogger.minimumLogLevel = least
-        return MIMEO_OK
+        if level != 0 { DittoLogger.minimumLogLevel = try logLevel(level) }
+        DittoLogger.isEnabled = level != 0
     }
 }

@@ -24,9 +24,8 @@ func mimeo_open(
     _ config: UnsafeRawPointer!, _ configSize: Int, _ flags: UInt32,
     _ database: UnsafeMutablePointer<mimeo_handle>!, _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
-    call(error) {
+    call(database, error) {
         Fork.watch()
-        let place = try Incoming.place(database)
         guard flags & ~MIMEO_ALONE == 0 else { throw BorderError(.choiceUnknown, "\(flags) is no flag") }
         var members = try Incoming.map(config, configSize, "settings")
         // A path here, and a URL in the configuration.
@@ -45,8 +44,7 @@ func mimeo_open(
         let ditto = try DittoStore.waiting {
             isAlone ? try await Ditto.openAlone(config: config) : try await Ditto.open(config: config)
         }
-        place.pointee = HandleTable.shared.add(Database(ditto))
-        return MIMEO_OK
+        return HandleTable.shared.add(Database(ditto))
     }
 }
 
@@ -56,17 +54,13 @@ func mimeo_close(_ database: mimeo_handle, _ error: UnsafeMutablePointer<mimeo_e
     call(error) {
         _ = try HandleTable.shared.object(database, as: Database.self)
         try HandleTable.shared.remove(database).end()
-        return MIMEO_OK
     }
 }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
 @c @implementation
 func mimeo_release(_ handle: mimeo_handle, _ error: UnsafeMutablePointer<mimeo_error>!) -> mimeo_status {
-    call(error) {
-        try HandleTable.shared.remove(handle).end()
-        return MIMEO_OK
-    }
+    call(error) { try HandleTable.shared.remove(handle).end() }
 }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
@@ -75,8 +69,8 @@ func mimeo_configure(
     _ database: mimeo_handle, _ settings: UnsafeRawPointer!, _ settingsSize: Int,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
-    call(error) {
-        let ditto = try HandleTable.shared.object(database, as: Database.self).ditto
+    call(on: database, error) { database in
+        let ditto = database.ditto
         for (name, value) in try Incoming.map(settings, settingsSize, "settings").entries {
             switch (name, value) {
             case ("device_name", .string(let text)): ditto.deviceName = text
@@ -88,7 +82,6 @@ func mimeo_configure(
             default: throw BorderError(.choiceUnknown, "\(name) is no setting")
             }
         }
-        return MIMEO_OK
     }
 }
 

@@ -9,14 +9,10 @@ func mimeo_execute(
     _ arguments: UnsafeRawPointer!, _ argumentsSize: Int, _ flags: UInt32,
     _ result: UnsafeMutablePointer<mimeo_result>!, _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
-    call(error) {
-        let place = try Incoming.place(result)
+    call(result, error) {
         let format = try Format(flags: flags)
-        let outcome = try run(
-            location, Incoming.text(statement, statementSize, "statement"),
-            Incoming.map(arguments, argumentsSize, "arguments"))
-        place.pointee = mimeo_result(outcome, format)
-        return MIMEO_OK
+        return mimeo_result(
+            try run(location, Statement(statement, statementSize, arguments, argumentsSize)), format)
     }
 }
 
@@ -27,24 +23,19 @@ func mimeo_query(
     _ arguments: UnsafeRawPointer!, _ argumentsSize: Int, _ cursor: UnsafeMutablePointer<mimeo_handle>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
-    call(error) {
-        let place = try Incoming.place(cursor)
-        let outcome = try run(
-            location, Incoming.text(statement, statementSize, "statement"),
-            Incoming.map(arguments, argumentsSize, "arguments"))
-        place.pointee = HandleTable.shared.add(Cursor(outcome))
-        return MIMEO_OK
+    call(cursor, error) {
+        HandleTable.shared.add(
+            Cursor(try run(location, Statement(statement, statementSize, arguments, argumentsSize))))
     }
 }
 
 /// Executes a statement in a database or a transaction.
-private func run(
-    _ location: mimeo_handle, _ statement: String, _ arguments: ObjectValue
-) throws -> DittoQueryResult {
+private func run(_ location: mimeo_handle, _ statement: Statement) throws -> DittoQueryResult {
     switch try HandleTable.shared.object(location) {
-    case let transaction as HeldTransaction: return try transaction.execute(statement, arguments)
+    case let transaction as HeldTransaction:
+        return try transaction.execute(statement.text, statement.arguments)
     case let database as Database:
-        return try database.ditto.store.executeBlocking(statement, arguments) {
+        return try database.ditto.store.executeBlocking(statement.text, statement.arguments) {
             try database.checkNotInside()
         }
     case let other:
@@ -60,12 +51,10 @@ func mimeo_next_rows(
     _ cursor: mimeo_handle, _ limit: Int, _ flags: UInt32, _ result: UnsafeMutablePointer<mimeo_result>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
-    call(error) {
-        let place = try Incoming.place(result)
+    call(result, error) {
         let format = try Format(flags: flags)
         let cursor = try HandleTable.shared.object(cursor, as: Cursor.self)
-        place.pointee = mimeo_result(cursor.rows(atMost: limit), format)
-        return MIMEO_OK
+        return mimeo_result(cursor.rows(atMost: limit), format)
     }
 }
 
@@ -75,9 +64,7 @@ func mimeo_begin(
     _ database: mimeo_handle, _ flags: UInt32, _ transaction: UnsafeMutablePointer<mimeo_handle>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
-    call(error) {
-        let place = try Incoming.place(transaction)
-        let database = try HandleTable.shared.object(database, as: Database.self)
+    call(on: database, transaction, error) { database in
         guard flags & ~(MIMEO_READ_ONLY | MIMEO_ANY_THREAD) == 0 else {
             throw BorderError(.choiceUnknown, "\(flags) is no flag of a transaction")
         }
@@ -89,12 +76,11 @@ func mimeo_begin(
         do {
             let handle = try database.add(held)
             held.named(handle)
-            place.pointee = handle
+            return handle
         } catch {
             held.end()
             throw error
         }
-        return MIMEO_OK
     }
 }
 
@@ -109,6 +95,5 @@ func mimeo_end(
         _ = try HandleTable.shared.remove(transaction)
         let number = try held.end(commits: commits != 0)
         commit?.pointee = number
-        return MIMEO_OK
     }
 }

@@ -6,19 +6,15 @@ import Foundation
 // swift-format-ignore: AlwaysUseLowerCamelCase
 @c @implementation
 func mimeo_sync_start(_ database: mimeo_handle, _ error: UnsafeMutablePointer<mimeo_error>!) -> mimeo_status {
-    call(error) {
-        try HandleTable.shared.object(database, as: Database.self).ditto.sync.start()
-        return MIMEO_OK
-    }
+    call(on: database, error) { try $0.ditto.sync.start() }
 }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
 @c @implementation
 func mimeo_sync_stop(_ database: mimeo_handle, _ error: UnsafeMutablePointer<mimeo_error>!) -> mimeo_status {
-    call(error) {
-        let sync = try HandleTable.shared.object(database, as: Database.self).ditto.sync
+    call(on: database, error) { database in
+        let sync = database.ditto.sync
         try DittoStore.waiting { await sync.stopAndWait() }
-        return MIMEO_OK
     }
 }
 
@@ -29,16 +25,12 @@ func mimeo_subscribe(
     _ arguments: UnsafeRawPointer!, _ argumentsSize: Int, _ subscription: UnsafeMutablePointer<mimeo_handle>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
-    call(error) {
-        let place = try Incoming.place(subscription)
-        let database = try HandleTable.shared.object(database, as: Database.self)
-        let text = try Incoming.text(statement, statementSize, "statement")
-        let values = try Incoming.map(arguments, argumentsSize, "arguments")
-        place.pointee = try database.add(Running(database)) { handle, running in
-            let started = try database.ditto.sync.subscribe(text, values)
+    call(on: database, subscription, error) { database in
+        let statement = try Statement(statement, statementSize, arguments, argumentsSize)
+        return try database.add(Running(database)) { handle, running in
+            let started = try database.ditto.sync.subscribe(statement.text, statement.arguments)
             running.started(handle) { started.cancel() }
         }
-        return MIMEO_OK
     }
 }
 
@@ -49,7 +41,7 @@ func mimeo_login(
     _ token: UnsafePointer<CChar>!, _ tokenSize: Int, _ flags: UInt32,
     _ result: UnsafeMutablePointer<mimeo_result>!, _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
-    call(error) {
+    call(on: database, error) { database in
         let format = try Format(flags: flags)
         let auth = try authenticator(of: database)
         let provider = try Incoming.text(provider, providerSize, "provider")
@@ -62,21 +54,17 @@ func mimeo_login(
             let value = try info.map { try JSONText.parse($0) } ?? .null
             result.pointee = mimeo_result(one: value, format)
         }
-        return MIMEO_OK
     }
 }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
 @c @implementation
 func mimeo_logout(_ database: mimeo_handle, _ error: UnsafeMutablePointer<mimeo_error>!) -> mimeo_status {
-    call(error) {
-        try authenticator(of: database).logout()
-        return MIMEO_OK
-    }
+    call(on: database, error) { try authenticator(of: $0).logout() }
 }
 
-private func authenticator(of database: mimeo_handle) throws -> DittoAuthenticator {
-    guard let auth = try HandleTable.shared.object(database, as: Database.self).ditto.auth else {
+private func authenticator(of database: Database) throws -> DittoAuthenticator {
+    guard let auth = database.ditto.auth else {
         throw BorderError(.noServer, "the database has no server to log in to")
     }
     return auth
@@ -88,10 +76,9 @@ func mimeo_state(
     _ database: mimeo_handle, _ topic: Int32, _ flags: UInt32, _ result: UnsafeMutablePointer<mimeo_result>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
-    call(error) {
-        let place = try Incoming.place(result)
+    call(on: database, result, error) { database in
         let format = try Format(flags: flags)
-        let ditto = try HandleTable.shared.object(database, as: Database.self).ditto
+        let ditto = database.ditto
         let value: Value
         switch topic {
         case MIMEO_PRESENCE: value = plain(ditto.presence.graph)
@@ -99,8 +86,7 @@ func mimeo_state(
         case MIMEO_TRANSPORTS: value = plain(ditto.transportConfig)
         default: throw BorderError(.choiceUnknown, "\(topic) is no topic")
         }
-        place.pointee = mimeo_result(one: value, format)
-        return MIMEO_OK
+        return mimeo_result(one: value, format)
     }
 }
 
@@ -138,18 +124,15 @@ func mimeo_refused(
     _ database: mimeo_handle, _ commit: UInt64, _ limit: Int, _ flags: UInt32,
     _ result: UnsafeMutablePointer<mimeo_result>!, _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
-    call(error) {
-        let place = try Incoming.place(result)
+    call(on: database, result, error) { database in
         let format = try Format(flags: flags)
-        let sync = try HandleTable.shared.object(database, as: Database.self).ditto.sync
-        let rows = try sync.refusedCommits(from: commit, limit: limit).map { refused in
+        let rows = try database.ditto.sync.refusedCommits(from: commit, limit: limit).map { refused in
             object([
                 ("commit", .int(Int64(refused.commitID))), ("code", .string(refused.code)),
                 ("message", .string(refused.message)),
             ])
         }
-        place.pointee = mimeo_result(rows, format)
-        return MIMEO_OK
+        return mimeo_result(rows, format)
     }
 }
 
@@ -159,7 +142,7 @@ func mimeo_wait_acknowledged(
     _ database: mimeo_handle, _ commit: UInt64, _ milliseconds: Int32,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
-    call(error) {
+    guarded(error) {
         let sync = try HandleTable.shared.object(database, as: Database.self).ditto.sync
         let isThere = try DittoStore.waiting {
             await sync.waitForAcknowledgement(

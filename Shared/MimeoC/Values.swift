@@ -28,13 +28,19 @@ enum Incoming {
         }
         return object
     }
+}
 
-    /// A pointer to write to.
-    static func place<Pointee>(
-        _ pointer: UnsafeMutablePointer<Pointee>?
-    ) throws -> UnsafeMutablePointer<Pointee> {
-        guard let pointer else { throw BorderError(.argumentUnusable, "the pointer for the result is NULL") }
-        return pointer
+/// A statement with its arguments.
+struct Statement {
+    let text: String
+    let arguments: ObjectValue
+
+    /// - Throws: as `Incoming.text` and `Incoming.map`.
+    init(
+        _ text: UnsafePointer<CChar>?, _ size: Int, _ arguments: UnsafeRawPointer?, _ argumentsSize: Int
+    ) throws {
+        self.text = try Incoming.text(text, size, "statement")
+        self.arguments = try Incoming.map(arguments, argumentsSize, "arguments")
     }
 }
 
