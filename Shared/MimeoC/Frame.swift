@@ -1,7 +1,7 @@
 internal import CMimeo
 
-// The frame of every function of the interface: nothing runs in a forked child, no error leaves a function, and
-// an answer is written where the program has given room for it.
+// The frame of every function of the interface: nothing runs in a forked child, no error leaves a function,
+// and an answer is written where the program has given room for it.
 
 /// Runs a body that says itself how it went.
 func guarded(

@@ -7,9 +7,10 @@ import random
 import re
 import subprocess
 import sys
+import unittest
 import urllib.request
 
-from mimeo_harness import SEED, OneProcess, Peer, deep_only, free_port, pick, until
+from mimeo_harness import NO_BUS, SEED, Networks, OneProcess, Peer, deep_only, free_port, pick, until, why_no_namespaces
 from mimeo_harness.native import PYTHON, ROOT, compiled, environment, library
 from mimeo_harness.packages import packages_folder
 from mimeo_harness.markdown import blocks
@@ -29,9 +30,9 @@ class NativeTest(SystemTest):
         self.assertEqual(done.returncode, expected, done.stdout[-6_000:])
         return done.stdout
 
-    def start_python(self, name, program, *arguments, **variables):
+    def start_python(self, name, program, *arguments, within=(), **variables):
         return self.workspace.start(
-            name, [sys.executable, "-u", *([] if os.path.exists(program) else ["-c"]), program,
+            name, [*within, sys.executable, "-u", *([] if os.path.exists(program) else ["-c"]), program,
                    *map(str, arguments)], environment(**variables))
 
 
@@ -59,6 +60,23 @@ class CInterface(NativeTest):
         program = compiled(SAMPLES / "cars.c", self.workspace.directory)
         printed = self.run_program(program, self.workspace.directory / "cars-store")
         self.assertIn('observed 1 blue cars: [{"_id":"a"}]', printed)
+
+    @deep_only("linking takes half a minute")
+    def test_the_example_runs_with_the_static_library_which_shows_nothing_but_the_interface(self):
+        folder = self.workspace.directory
+        subprocess.run([ROOT / "scripts" / "native", "--static", ".build/release", folder], check=True, cwd=ROOT, timeout=600)
+        symbols = subprocess.run(["nm", "-g", "--defined-only", folder / "libmimeo.a"], text=True, check=True, capture_output=True)
+        names = {line.split()[2] for line in symbols.stdout.splitlines() if line.count(" ") == 2}
+        self.assertGreater(len(names), 30)
+        self.assertEqual({name for name in names if not name.startswith("mimeo_")}, set())
+        program = folder / "cars"
+        # The line of Shared/MimeoC/README.md.
+        subprocess.run(["cc", ROOT / SAMPLES / "cars.c", "-I", folder / "include", folder / "libmimeo.a", "-lstdc++", "-lm",
+                        "-o", program], check=True, timeout=300)
+        printed = self.run_program(program, folder / "cars-store", expected=0)
+        self.assertIn('observed 1 blue cars: [{"_id":"a"}]', printed)
+        report(f"libmimeo.a has {(folder / 'libmimeo.a').stat().st_size / 1e6:.1f} MB,"
+               f" a program with it {program.stat().st_size / 1e6:.1f} MB")
 
     def test_the_library_shows_its_interface_and_asks_for_what_every_machine_has(self):
         symbols = subprocess.run(["nm", "-D", "--defined-only", library()], text=True, check=True, capture_output=True).stdout
@@ -133,8 +151,8 @@ class Package(NativeTest):
 PEER = """if True:
     import json, sys, mimeo
     mimeo.set_log_level(None)
-    store, database, key, name, transports = sys.argv[1:]
-    db = mimeo.open(store, database=database, key=open(key).read())
+    store, database, key, name, nearby, transports = sys.argv[1:]
+    db = mimeo.open(store, database=database, key=open(key).read(), nearby=nearby == "nearby")
     db.configure(device_name=name, transports=json.loads(transports))
     db.subscribe("SELECT * FROM boats")
     db.observe("SELECT * FROM boats ORDER BY _id", lambda rows: print(json.dumps(list(rows)), flush=True))
@@ -145,19 +163,20 @@ PEER = """if True:
 
 
 class Peers(NativeTest):
-    def peer(self, name, key, **transports):
-        return self.start_python(name, PEER, self.workspace.directory / name, DATABASE, key, name, json.dumps(transports))
+    def setUp(self):
+        super().setUp()
+        self.key = shared_key(self.workspace.directory)
 
-    def test_two_peers_in_python_and_one_in_swift_agree_without_a_server(self):
-        key, ports = shared_key(self.workspace.directory), [free_port(), free_port()]
+    def peer(self, name, within=(), nearby="", **transports):
+        return self.start_python(name, PEER, self.workspace.directory / name, DATABASE, self.key, name, nearby,
+                                 json.dumps(transports), within=within, **NO_BUS)
 
-        def listen(port):
-            return {"tcp": {"isEnabled": True, "interfaceIP": "127.0.0.1", "port": port}}
+    def swift(self, *links, within=()):
+        return Peer(self.workspace, "swift", None, ["SELECT * FROM boats"],
+                    links=["--shared-key", self.key, *links], within=within, environment=NO_BUS)
 
-        a = self.peer("a", key, listen=listen(ports[0]))
-        b = self.peer("b", key, listen=listen(ports[1]), connect={"tcpServers": [f"127.0.0.1:{ports[0]}"]})
-        swift = Peer(self.workspace, "swift", None, ["SELECT * FROM boats"],
-                     links=["--retry", "0.3", "--shared-key", key, "--connect", f"127.0.0.1:{ports[1]}"])
+    def await_agreement(self, a, b, swift):
+        """Each of the three writes, and all see what all have written."""
         a.write(json.dumps({"_id": "a", "from": "python"}))
         b.write(json.dumps({"_id": "b", "big": 2**62}))
         swift.execute("INSERT INTO boats DOCUMENTS ({'_id': 's', 'half': 0.5})")
@@ -173,6 +192,25 @@ class Peers(NativeTest):
             until(lambda process=process: latest(process) == expected, 90, lambda process=process: process.log_tail())
         until(lambda: sorted(swift.query("SELECT * FROM boats"), key=lambda boat: boat["_id"]) == expected, 90,
               lambda: str(swift.query("SELECT * FROM boats")))
+
+    def test_two_peers_in_python_and_one_in_swift_agree_without_a_server(self):
+        ports = [free_port(), free_port()]
+
+        def listen(port):
+            return {"tcp": {"isEnabled": True, "interfaceIP": "127.0.0.1", "port": port}}
+
+        a = self.peer("a", listen=listen(ports[0]))
+        b = self.peer("b", listen=listen(ports[1]), connect={"tcpServers": [f"127.0.0.1:{ports[0]}"]})
+        self.await_agreement(a, b, self.swift("--retry", "0.3", "--connect", f"127.0.0.1:{ports[1]}"))
+
+    @unittest.skipIf(why_no_namespaces(), why_no_namespaces())
+    def test_two_peers_in_python_and_one_in_swift_find_each_other_on_a_network_without_an_address(self):
+        networks = Networks(self.workspace)
+        hosts = [networks.host(networks.bridge("one"))]
+        hosts += [networks.host("one") for _ in range(2)]
+        a = self.peer("a", hosts[0].prefix, "nearby")
+        b = self.peer("b", hosts[1].prefix, peerToPeer={"lan": {"isEnabled": True}})
+        self.await_agreement(a, b, self.swift("--lan", within=hosts[2].prefix))
 
 
 class WithServer(NativeTest):
