@@ -62,12 +62,15 @@ system: ## Only the system tests: real executables, killed, restarted and sent m
 	@scripts/build
 	@python3 Tests/SystemTests
 
-native: ## libmimeo for other languages, with its header, in .build/native
+native: ## libmimeo for other languages, shared and static, with its header, in .build/native
+	@scripts/setup build
+	@scripts/build-release --product MimeoC
+	@scripts/native --static .build-release/release
+
+python: ## The Python package with libmimeo within, a wheel in .build/python
 	@scripts/setup build
 	@scripts/build-release --product MimeoC
 	@scripts/native .build-release/release
-
-python: native ## The Python package with libmimeo within, a wheel in .build/python
 	@scripts/python-wheel .build/native/libmimeo.so .build/python
 
 docs: ## The SDK's reference as a web page, in .build/docs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import threading
@@ -128,8 +129,6 @@ class Attachment(Handle):
     def read(self) -> bytes:
         """All its bytes."""
         call("attachment_bytes", self._open(), local.result_at)
-        import ctypes
-
         result = local.result
         try:
             return ctypes.string_at(result.data, result.size)

@@ -8,6 +8,7 @@ its value. JSON is written where it loses nothing, because Python's JSON is writ
 from __future__ import annotations
 
 import base64
+import ctypes
 import dataclasses
 import datetime
 import decimal
@@ -156,12 +157,14 @@ def _key(key: Any) -> str:
     raise ArgumentError("SDK-0201", f"a key of type {type(key).__name__}: keys are texts")
 
 
+_decode = json.JSONDecoder().raw_decode
+
+
 def decoded(data: int, size: int, form: int) -> Any:
     """The value in bytes of the library."""
-    import ctypes
-
     run = ctypes.string_at(data, size)
-    return json.loads(run) if form == JSON else cbor(run)
+    # The library writes UTF-8 without space around: `json.loads` would look for either at each row.
+    return _decode(run.decode())[0] if form == JSON else cbor(run)
 
 
 def cbor(run: bytes) -> Any:

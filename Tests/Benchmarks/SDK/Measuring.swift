@@ -4,7 +4,7 @@ import GRDBSQLite
 import Synchronization
 
 /// A document of about 300 bytes of JSON.
-private func sensor(_ number: Int) -> [String: Any?] {
+func sensor(_ number: Int) -> [String: Any?] {
     [
         "_id": String(format: "sensor-%08d", number), "city": "c\(number % 40)",
         "reading": number * 7_919 % 1_000,
