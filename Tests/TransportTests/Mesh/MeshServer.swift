@@ -25,27 +25,63 @@ final class MeshClock: Sendable {
 /// A server in a mesh's test: the shipped replicator over a log on disk, without sockets.
 final class MeshServer {
     static let database: DatabaseID = "d"
-    let log: SQLiteOperationLog
-    let hub: DatabaseHub
+    private(set) var log: SQLiteOperationLog
+    private(set) var hub: DatabaseHub
     private let clock: MeshClock
+    private let folder: URL
 
     init(in folder: URL, _ clock: MeshClock) async throws {
         self.clock = clock
-        let folder = folder.appendingPathComponent("server")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        log = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path)
-        try await log.createDatabase(Self.database)
-        hub = try await DatabaseHub.open(
-            Self.database, log: log, folder: folder.appendingPathComponent("fold").path,
-            logger: MeshPeer.quiet,
+        self.folder = folder.appendingPathComponent("server")
+        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+        (log, hub) = try await Self.open(self.folder, clock)
+    }
+
+    private static func open(
+        _ folder: URL, _ clock: MeshClock
+    ) async throws -> (SQLiteOperationLog, DatabaseHub) {
+        let log = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path)
+        try await log.createDatabase(database)
+        let hub = try await DatabaseHub.open(
+            database, log: log, folder: folder.appendingPathComponent("fold").path, logger: MeshPeer.quiet,
             environment: Environment(
                 wallMilliseconds: { [clock] in clock.now },
                 random: { UInt64.random(in: 0...UInt64.max) }, pause: { _ in }))
+        return (log, hub)
     }
 
     func close() async {
         await hub.close()
         await log.close()
+    }
+
+    /// Keeps a copy of the log as it is now. No session may be open, here and in `restore`.
+    func backUp() async throws { try await reopening { try copyLog(from: folder, to: backup) } }
+
+    /// Puts the log back to what it was when it was backed up; the fold has what it lacks then.
+    func restore() async throws { try await reopening { try copyLog(from: backup, to: folder) } }
+
+    private var backup: URL { folder.appendingPathComponent("backup") }
+
+    private func reopening(_ body: () throws -> Void) async throws {
+        await close()
+        try body()
+        (log, hub) = try await Self.open(folder, clock)
+    }
+
+    private func copyLog(from source: URL, to target: URL) throws {
+        let files = FileManager.default
+        func logFiles(_ folder: URL) throws -> [String] {
+            try files.contentsOfDirectory(atPath: folder.path).filter { $0.hasPrefix("log.sqlite") }
+        }
+        try files.createDirectory(at: target, withIntermediateDirectories: true)
+        for name in try logFiles(target) {
+            try files.removeItem(at: target.appendingPathComponent(name))
+        }
+        for name in try logFiles(source) {
+            try files.copyItem(
+                at: source.appendingPathComponent(name), to: target.appendingPathComponent(name))
+        }
     }
 
     /// Every right, but for writing some documents.

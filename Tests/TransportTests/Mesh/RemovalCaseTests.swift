@@ -4,6 +4,7 @@ import Foundation
 import Identity
 import Replicator
 import Sync
+import Synchronization
 import TestSupport
 import Testing
 
@@ -15,74 +16,9 @@ import Testing
 /// 0171): small peers with links, and a server that reaps at once.
 @Suite("A document that is gone and still shown is deleted anew", .timeLimit(.minutes(2)))
 struct RemovalCaseTests {
-    /// Peers of one server, and what happens to them.
-    private final class Case {
-        let peers: [MeshPeer]
-        let server: MeshServer
-        let key: DocumentKey
-        private(set) var refusals: [Refusal] = []
-
-        init(_ count: Int, in folder: URL) async throws {
-            let clock = MeshClock()
-            server = try await MeshServer(in: folder, clock)
-            peers = try (0..<count).map { place in
-                try MeshPeer("p\(place)", in: folder, seed: UInt64(place) + 1, hasServer: true) { clock.now }
-            }
-            key = DocumentKey(collection: "c", id: try DocumentID(.int(1)))
-            for peer in peers { try peer.subscribe("SELECT * FROM c") }
-        }
-
-        func close() async throws {
-            for peer in peers { try peer.close() }
-            await server.close()
-        }
-
-        /// A peer meets the server until neither has anything to say.
-        func meet(_ place: Int) async throws {
-            let run = try #require(try await MeshServerRun(peers[place], server, at: server.now))
-            try await run.settle()
-            refusals += run.refusals
-            await run.cut()
-        }
-
-        func link(_ first: Int, _ second: Int) async throws {
-            let link = try #require(MeshLinkRun(peers[first], peers[second]))
-            try await link.settle()
-            link.cut()
-        }
-
-        /// A peer takes another identity as a writer, as after an eviction.
-        func renew(_ place: Int) throws {
-            let actor = peers[place].replica.actor
-            try peers[place].execute("INSERT INTO c DOCUMENTS ({'_id': 9})")
-            try peers[place].execute("EVICT FROM c WHERE _id = 9")
-            try peers[place].execute("INSERT INTO c DOCUMENTS ({'_id': 9})")
-            #expect(peers[place].replica.actor != actor)
-        }
-
-        func document(_ place: Int) throws -> Document {
-            try peers[place].state(key).map { try Document(decoding: $0) } ?? Document()
-        }
-
-        func serverDocument() async throws -> Document {
-            try await server.state(key).map { try Document(decoding: $0) } ?? Document()
-        }
-
-        /// Everybody holds the same bytes, which show this; and nothing was refused on the way.
-        func check(_ shown: Value?, sourceLocation: SourceLocation = #_sourceLocation) async throws {
-            let expected = try await serverDocument()
-            for place in peers.indices {
-                #expect(try document(place) == expected, "p\(place)", sourceLocation: sourceLocation)
-            }
-            let value: Value? = expected.isLive ? .object(expected.value) : nil
-            #expect(value == shown, sourceLocation: sourceLocation)
-            #expect(refusals.isEmpty, sourceLocation: sourceLocation)
-        }
-    }
-
-    private func play(_ count: Int, _ body: (Case) async throws -> Void) async throws {
+    private func play(_ count: Int, _ body: (RemovalCase) async throws -> Void) async throws {
         try await withTemporaryDirectory { folder in
-            let play = try await Case(count, in: folder)
+            let play = try await RemovalCase(count, in: folder)
             try await body(play)
             try await play.close()
         }
@@ -130,6 +66,32 @@ struct RemovalCaseTests {
         }
     }
 
+    @Test("C: of a copy that a restored log is given, what was deleted and reaped meanwhile goes")
+    func restoredLog() async throws {
+        try await play(3) { play in
+            try play.peers[2].execute(insert)
+            for place in [2, 1] { try await play.meet(place) }
+            // Peer 0 has seen more of the log than the backup has, and nothing of the document.
+            try play.peers[0].unsubscribe("SELECT * FROM c")
+            try play.peers[0].subscribe("SELECT * FROM d")
+            try await play.server.backUp()
+            try play.peers[2].execute("INSERT INTO d DOCUMENTS ({'_id': 1})")
+            for place in [2, 0] { try await play.meet(place) }
+            try await play.server.restore()
+            try play.peers[0].subscribe("SELECT * FROM c")
+            try play.peers[0].execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'y': 2})")
+            try await play.link(0, 2)
+            #expect(try Value.object(play.document(0).value) == ["x": 1, "y": 2])
+            try play.peers[1].execute(delete)
+            try await play.meet(1)
+            #expect(try await play.server.reap() == 1)
+            try await play.meet(0)
+            #expect(try await Value.object(play.serverDocument().value) == ["y": 2])
+            for place in [2, 1, 0, 2, 1] { try await play.meet(place) }
+            try await play.check(["y": 2])
+        }
+    }
+
     @Test("D: of a state that is given, what was deleted and reaped goes, and what nobody has seen stays")
     func halfAnActor() async throws {
         try await play(2) { play in
@@ -148,6 +110,26 @@ struct RemovalCaseTests {
         }
     }
 
+    @Test(
+        "E: a restored log gets the deletion back from who holds it; where nobody does, the document is back",
+        arguments: [false, true])
+    func outlivedLog(_ isForgotten: Bool) async throws {
+        try await play(2) { play in
+            try play.peers[0].execute(insert)
+            for place in [0, 1] { try await play.meet(place) }
+            try await play.server.backUp()
+            try play.peers[1].execute(delete)
+            try await play.meet(1)
+            #expect(try await play.server.reap() == 1)
+            try await play.meet(1)
+            if isForgotten { try play.forgetTombstones(1) }
+            #expect(try play.document(1).isTombstone == !isForgotten)
+            try await play.server.restore()
+            for place in [1, 0, 1] { try await play.meet(place) }
+            try await play.check(isForgotten ? ["x": 1] : nil)
+        }
+    }
+
     @Test("F: what a neighbour has of a write onto what was reaped is not void")
     func takenByLink() async throws {
         try await play(2) { play in
@@ -162,6 +144,56 @@ struct RemovalCaseTests {
             try await play.link(0, 1)
             try await play.meet(1)
             try await play.check(nil)
+        }
+    }
+
+    @Test("G: a question that is under way while its document is reaped ends with a deletion of its own name")
+    func underWay() async throws {
+        try await play(2) { play in
+            try play.peers[0].execute(insert)
+            for place in [0, 1] { try await play.meet(place) }
+            let question = try play.shown(1)
+            try play.peers[0].execute(delete)
+            try await play.meet(0)
+            #expect(try await play.server.reap() == 1)
+            let (told, position) = try await play.answer(to: question)
+            // Whoever holds the copy that was shown, and nothing else, does not have this vector.
+            #expect(try Document(decoding: told).vector != play.document(1).vector)
+            let update = DocumentUpdate(key: play.key, content: .state(told))
+            var reception = Reception(updates: [update], settles: [play.key])
+            reception.answeredAt = position
+            #expect(try play.peers[1].replica.receive(reception) == .stored)
+            #expect(try play.document(1).isTombstone)
+            for place in [0, 1, 0] { try await play.meet(place) }
+            #expect(
+                try await [play.document(0), play.document(1), play.serverDocument()].allSatisfy {
+                    !$0.isLive
+                })
+            // Deletions of other names meet in the next write.
+            try play.peers[1].execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'y': 2})")
+            for place in [1, 0, 1] { try await play.meet(place) }
+            try await play.check(["y": 2])
+        }
+    }
+
+    @Test("H: who has forgotten a deletion writes the document as another actor")
+    func forgottenDeletion() async throws {
+        try await play(2) { play in
+            try play.peers[0].execute(insert)
+            try await play.link(0, 1)
+            try play.peers[0].execute(delete)
+            try await play.meet(0)
+            let actor = play.peers[0].replica.actor
+            try play.forgetTombstones(0)
+            #expect(try play.document(0).vector.isEmpty)
+            // What the neighbour holds is listed again, and comes.
+            try await play.link(0, 1)
+            #expect(try Value.object(play.document(0).value) == ["x": 1])
+            try play.peers[0].execute("UPDATE c SET y = 2 WHERE _id = 1")
+            #expect(play.peers[0].replica.actor != actor)
+            try await play.link(0, 1)
+            for place in [0, 1, 0] { try await play.meet(place) }
+            try await play.check(["y": 2])
         }
     }
 
@@ -198,6 +230,24 @@ struct RemovalCaseTests {
                 "INSERT INTO c DOCUMENTS ({'_id': 1, 'z': 3}) ON ID CONFLICT DO UPDATE")
             for place in [1, 0, 1] { try await play.meet(place) }
             try await play.check(["z": 3])
+        }
+    }
+
+    @Test("J: a deletion that a restored log was given is not reaped before the log has what it removed")
+    func beyondFrontier() async throws {
+        try await play(2) { play in
+            for place in [0, 1] { try await play.meet(place) }
+            try await play.server.backUp()
+            try play.peers[0].execute(insert)
+            for place in [0, 1] { try await play.meet(place) }
+            try play.peers[1].execute(delete)
+            try await play.meet(1)
+            try await play.server.restore()
+            try await play.meet(1)
+            #expect(try await play.serverDocument().isTombstone)
+            #expect(try await play.server.reap() == 0)
+            for place in [0, 1, 0] { try await play.meet(place) }
+            try await play.check(nil)
         }
     }
 
@@ -242,7 +292,7 @@ struct RemovalCaseTests {
         try await play(1) { play in
             try play.peers[0].execute(insert)
             try await play.meet(0)
-            let held = DocumentVersion(key: play.key, vector: try play.document(0).vector.encoded())
+            let held = try play.shown(0)
             try play.peers[0].execute(delete)
             try await play.meet(0)
             #expect(try await play.server.reap() == 1)
@@ -268,6 +318,32 @@ struct RemovalCaseTests {
         }
     }
 
+    @Test("M: a deletion anew of what a follower never had is told to it by nothing")
+    func unheardOf() async throws {
+        try await play(2) { play in
+            try play.peers[0].execute(insert)
+            try await play.meet(0)
+            let question = try play.shown(0)
+            try play.peers[0].execute(delete)
+            try await play.meet(0)
+            #expect(try await play.server.reap() == 1)
+            let follower = play.peers[1]
+            let run = try #require(try await MeshServerRun(follower, play.server, at: play.server.now))
+            try await run.settle()
+            let heard = Mutex<[DocumentKey]>([])
+            let listener = follower.replica.addListener { commit in
+                heard.withLock { $0 += commit.documents }
+            }
+            _ = try await play.server.ask(.readStates([play.key], held: [question]))
+            #expect(try await play.serverDocument().isTombstone)
+            try await run.settle()
+            await run.cut()
+            follower.replica.removeListener(listener)
+            #expect(heard.withLock { $0 }.isEmpty)
+            #expect(try follower.state(play.key) == nil)
+        }
+    }
+
     @Test(
         "writes that rest on other lost parts, and a document that is named twice, are one entry"
     )
@@ -287,7 +363,7 @@ struct RemovalCaseTests {
             try play.peers[1].execute("UPDATE c SET z = 3 WHERE _id = 1")
             for place in [1, 0, 1] { try await play.meet(place) }
             try await play.check(["y": 2, "z": 3])
-            let held = DocumentVersion(key: play.key, vector: try play.document(0).vector.encoded())
+            let held = try play.shown(0)
             try play.peers[0].execute(delete)
             for place in [0, 1] { try await play.meet(place) }
             #expect(try await play.server.reap() == 1)
@@ -319,6 +395,26 @@ struct RemovalCaseTests {
             let expected = try await play.serverDocument()
             #expect(Value.object(expected.value) == ["x": 1, "y": 2])
             for place in [0, 1] { #expect(try play.document(place) == expected) }
+        }
+    }
+
+    @Test("a removal without a name, of a build before, stays unnoticed until the document is deleted")
+    func unnamed() async throws {
+        try await play(2) { play in
+            try play.peers[0].execute(insert)
+            let first = try play.document(0)
+            try play.peers[0].execute("UPDATE c SET y = 2 WHERE _id = 1")
+            try await play.meet(0)
+            // As a purge left it then: the vector, and less than what it names.
+            let whole = try play.document(0)
+            let unnamed = Document(vector: whole.vector, root: first.root)
+            let update = DocumentUpdate(key: play.key, content: .state(unnamed.encoded()))
+            #expect(try play.peers[1].replica.receive(Reception(updates: [update])) == .stored)
+            for place in [1, 0, 1] { try await play.meet(place) }
+            #expect(try play.document(1) == unnamed && play.document(0) == whole)
+            try play.peers[0].execute(delete)
+            for place in [0, 1] { try await play.meet(place) }
+            try await play.check(nil)
         }
     }
 }
