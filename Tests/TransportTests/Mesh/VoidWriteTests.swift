@@ -421,4 +421,52 @@ struct VoidWriteTests {
             #expect(try peer.void(world.key).entries.count == ReplicaLimits.voidActors)
         }
     }
+
+    @Test("a refusal that a restored log has forgotten stays known to those who heard of it")
+    func forgottenRefusal() async throws {
+        try await withWorld(2) { world in
+            try world.peers[0].execute("INSERT INTO c DOCUMENTS ({'_id': 0, 'secret': 7})")
+            try await world.server.backUp()
+            try await world.link(0, 1)
+            try await world.meet(0, isRefused: true)
+            for _ in 0..<2 {
+                try await world.link(0, 1)
+                try await world.meet(1)
+            }
+            try await world.server.restore()
+            for _ in 0..<2 {
+                try await world.meet(0, isRefused: true)
+                try await world.meet(1)
+                try await world.link(0, 1)
+            }
+            #expect(try world.text(0) == nil && world.areEqual(0, 1))
+            #expect(try await world.server.state(world.key) == nil)
+            // The author writes on, and is heard.
+            try world.peers[0].execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'open': 1})")
+            #expect(try await world.meet(0, isRefused: true).isEmpty)
+        }
+    }
+
+    @Test("a refusal that a restored log has forgotten ends if who may write brings what was refused")
+    func forgottenAndBrought() async throws {
+        try await withWorld(3) { world in
+            try world.peers[0].execute("INSERT INTO c DOCUMENTS ({'_id': 0, 'secret': 7})")
+            try await world.server.backUp()
+            for pair in [(0, 1), (1, 2)] { try await world.link(pair.0, pair.1) }
+            try await world.meet(0, isRefused: true)
+            try await world.link(0, 1)
+            try await world.meet(1)
+            #expect(try world.text(1) == nil && world.text(2)?.contains("7") == true)
+            try await world.server.restore()
+            try await world.meet(2)
+            for _ in 0..<2 {
+                try await world.meet(0, isRefused: true)
+                try await world.meet(1)
+                for pair in [(0, 1), (1, 2)] { try await world.link(pair.0, pair.1) }
+            }
+            try await world.meet(2)
+            #expect(try world.text(0)?.contains("7") == true && world.areEqual(0, 1, 2))
+            #expect(try await world.server.state(world.key) == world.peers[0].state(world.key))
+        }
+    }
 }
