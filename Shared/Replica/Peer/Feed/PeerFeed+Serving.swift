@@ -58,8 +58,13 @@ extension PeerFeed {
         mayRead: (DocumentKey) -> Bool
     ) throws -> HoldingsAnswer {
         try replica.read { transaction in
-            try transaction.compareWithoutAuthority(
-                page, of: query, bytes: bytes, rows: rows, mayRead: mayRead)
+            var comparer = try HoldingsComparer(
+                transaction, query, page, by: .link, bytes: min(bytes, page.maxBytes), rows: rows)
+            if try transaction.withDatabase({ try Notes.holdsAny($0) }) {
+                comparer.voids = { key, _ in try transaction.withDatabase { try Notes.void(key, $0) } }
+            }
+            try comparer.run(mayRead)
+            return comparer.answer
         }
     }
 

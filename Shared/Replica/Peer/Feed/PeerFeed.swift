@@ -166,7 +166,7 @@ extension PeerFeed {
     ) throws -> ReceptionOutcome {
         try replica.committing(from: feed) { database, state in
             var merger = Merger(
-                database: database, state: state, hasAuthority: false, recorder: recording.recorder,
+                database: database, state: state, authority: .link, recorder: recording.recorder,
                 milliseconds: store.environment.wallMilliseconds(), tellings: tellings)
             if !reception.settles.isEmpty, try AheadDocuments.holdsAny(of: feed, database) {
                 try AheadDocuments.settle(reception.settles, of: feed, database)

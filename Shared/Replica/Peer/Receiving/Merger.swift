@@ -14,27 +14,26 @@ struct Merger {
     private var merging: StateMerge
     /// The subscription whose catch-up is published.
     private var published: [UInt8]?
-    /// False for what a link brings.
-    private let hasAuthority: Bool
+    private let authority: Authority
     /// Documents of which the server has told void stamps, and no state after them.
     private var voided: Set<DocumentKey> = []
     /// Void stamps that a link tells before the remaining state, for documents that are not here or would be
     /// tainted by them. Without a state after them they do not count.
     private var early: [DocumentKey: VersionVector] = [:]
 
-    /// `hasAuthority`: the updates are from the server, which is asked about the rest. `milliseconds`: the
-    /// wall clock, for notes. `tellings`: the link's session.
+    /// `authority`: the sender of the updates. `milliseconds`: the wall clock, for notes. `tellings`: the
+    /// link's session.
     init(
         database: Database, state: StoreState, liveQueries: [SubscriptionQuery] = [],
-        hasAuthority: Bool = true, recorder: ChangeRecorder? = nil, milliseconds: UInt64 = 0,
+        authority: Authority = .server, recorder: ChangeRecorder? = nil, milliseconds: UInt64 = 0,
         tellings: NoteTellings? = nil
     ) {
         self.database = database
-        self.hasAuthority = hasAuthority
+        self.authority = authority
         merging = StateMerge(
             documents: DocumentChanges(database: database, state: state, recorder: recorder),
             refetch: Refetch(
-                database: database, actor: state.actor, liveQueries: liveQueries, asks: hasAuthority),
+                database: database, actor: state.actor, liveQueries: liveQueries, authority: authority),
             notes: NoteBook(
                 database: database, recorder: recorder, milliseconds: milliseconds, tellings: tellings))
     }
@@ -87,8 +86,8 @@ struct Merger {
             // A tainted document that the server does not confirm is not void.
             try learnLate(update.key, bytes.withUnsafeBytes { try DocumentReader($0).vector() })
             let isConfirmed = voided.remove(update.key) != nil
-            if hasAuthority, !isConfirmed, try merging.isTainted(update.key) {
-                try merging.learn(VersionVector(), of: update.key, isAuthority: true)
+            if authority == .server, !isConfirmed, try merging.isTainted(update.key) {
+                try merging.learn(VersionVector(), of: update.key, from: .server)
             }
             try merging.merge(bytes, of: update.key, StateMerge.Origin(isAnswer: true))
             try learnEarly(update.key)
@@ -102,20 +101,20 @@ struct Merger {
         for key in voided where try merging.isTainted(key) { try merging.replace(key, by: Document()) }
         voided = []
         // (The server's word leads to a repair, which moves them.)
-        if !hasAuthority { for key in Set(changed) { try merging.applyOwnAgain(to: key) } }
+        if authority == .link { for key in Set(changed) { try merging.applyOwnAgain(to: key) } }
     }
 
     /// Void stamps of a document are told, and maybe a clean state after them.
     private mutating func void(_ key: DocumentKey, _ vector: [UInt8]) throws {
         let told = try VersionVector(decoding: vector)
-        guard !hasAuthority else {
-            try merging.learn(told, of: key, isAuthority: true)
+        guard authority == .link else {
+            try merging.learn(told, of: key, from: .server)
             voided.insert(key)
             return
         }
         try merging.leaveVoided(key, told)
         if try merging.hasNothing(of: key) || merging.isTainted(key, by: told) { return early[key] = told }
-        try merging.learn(told, of: key, isAuthority: false)
+        try merging.learn(told, of: key, from: .link)
     }
 
     /// A state has come after what a link says is void of a document that is here: it takes its place, if it
@@ -126,7 +125,7 @@ struct Merger {
         guard !early.isEmpty, let told = early[key], try !merging.hasNothing(of: key) else { return }
         early[key] = nil
         guard try !merging.wouldTaint(left(), of: key, told) else { return }
-        try merging.learn(told, of: key, isAuthority: false)
+        try merging.learn(told, of: key, from: .link)
     }
 
     /// A state has come after what a link said is void of a document of which nothing was here. With a state
@@ -135,7 +134,7 @@ struct Merger {
         guard let told = early.removeValue(forKey: key), try !merging.isTainted(key, by: told) else {
             return
         }
-        try merging.learn(told, of: key, isAuthority: false)
+        try merging.learn(told, of: key, from: .link)
     }
 
     /// Drops documents that may not be read here any more.

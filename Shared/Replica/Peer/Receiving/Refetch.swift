@@ -25,11 +25,11 @@ struct Refetch {
     /// True if any evicted document is remembered; nil until it matters.
     private var hasEvictions: Bool?
 
-    /// False where the updates are not the server's: nobody has the last word there.
-    let asks: Bool
+    /// The sender of the updates: nobody is asked about those of a link.
+    let authority: Authority
 
-    init(database: Database, actor: ActorID, liveQueries: [SubscriptionQuery], asks: Bool = true) {
-        self.asks = asks
+    init(database: Database, actor: ActorID, liveQueries: [SubscriptionQuery], authority: Authority) {
+        self.authority = authority
         self.database = database
         self.actor = actor
         self.liveQueries = liveQueries
@@ -50,7 +50,7 @@ struct Refetch {
 
     /// Asks for a document of which the state that has come is not the last word.
     mutating func askAgain(_ key: DocumentKey) throws {
-        guard asks else { return }
+        guard authority == .server else { return }
         try Wanted.note(key, database)
         wanted.append(key)
         stale.insert(key)
@@ -59,7 +59,7 @@ struct Refetch {
     /// A document that was not here has come. Its own writes are not sent to a store, so one that it has
     /// evicted, and that comes without them, is asked for: by then the server has them.
     mutating func askIfEvicted(_ key: DocumentKey, _ state: EncodedState) throws {
-        guard asks else { return }
+        guard authority == .server else { return }
         if hasEvictions == nil { hasEvictions = try Evicted.holdsAny(database) }
         guard hasEvictions == true else { return }
         let vector = try state.withUnsafeBytes { try DocumentReader($0).vector() }
@@ -73,7 +73,7 @@ struct Refetch {
     mutating func askIfLacking(
         _ incoming: Document, _ key: DocumentKey, _ document: Document, _ stored: EncodedState
     ) throws {
-        guard asks else { return }
+        guard authority == .server else { return }
         let lacking = document.vector.entries.filter {
             !incoming.vector.covers(Stamp(time: $0.time, actor: $0.actor))
         }

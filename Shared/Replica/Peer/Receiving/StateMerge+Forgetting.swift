@@ -10,7 +10,8 @@ extension StateMerge {
     /// have wait for the repair that moves them; writes that are withheld from it keep the copy.
     /// - Parameter isListed: true if it answers a list of earlier holdings, not the present ones.
     mutating func forget(_ key: DocumentKey, _ told: [UInt8], isListed: Bool = false) throws {
-        guard !isOfLink, try !isTainted(key), let (table, stored) = try documents.stored(key) else { return }
+        guard authority == .server, try !isTainted(key), let (table, stored) = try documents.stored(key)
+        else { return }
         let held = try stored.withUnsafeBytes { try DocumentReader($0).vector() }
         let withheld = try Withheld.actors(of: key.collection, documents.database)
         guard held.without(withheld) == held else { return }
@@ -25,7 +26,9 @@ extension StateMerge {
     /// The server has reaped a tombstone: a store without links forgets it too. One with links keeps it for
     /// its neighbours (`OldTombstones`).
     mutating func forget(_ key: DocumentKey, reapedAt vector: [UInt8]) throws {
-        guard !isOfLink, !notes.isKept, let (table, stored) = try documents.stored(key) else { return }
+        guard authority == .server, !notes.isKept, let (table, stored) = try documents.stored(key) else {
+            return
+        }
         let document = try Document(decoding: stored)
         guard document.isForgettable, try VersionVector(decoding: vector).covers(document.vector) else {
             return

@@ -7,11 +7,11 @@ import GRDB
 extension StateMerge {
     /// Void stamps of a document were told: by the server, which names all of those that it was asked about,
     /// or by a link.
-    mutating func learn(_ told: VersionVector, of key: DocumentKey, isAuthority: Bool) throws {
+    mutating func learn(_ told: VersionVector, of key: DocumentKey, from authority: Authority) throws {
         guard notes.isKept else { return }
         var words = try notes.note(of: key)?.words ?? VoidNote()
         let held = try vector(of: key)
-        if isAuthority {
+        if authority == .server {
             // A held write that the server does not confirm is not void.
             for entry in words.times.entries
             where told[entry.actor] == nil && held[entry.actor] ?? 0 > entry.time {
@@ -117,7 +117,7 @@ extension StateMerge {
         guard !void.isEmpty else { return true }
         let incoming = try bytes.withUnsafeBytes { try DocumentReader($0).vector() }
         if incoming.isTainted(by: void) {
-            guard refetch.asks else {
+            guard authority == .server else {
                 try tellAgain(key)
                 return false
             }
@@ -135,13 +135,16 @@ extension StateMerge {
         guard !void.isEmpty else { return true }
         if vector.isTainted(by: void) {
             // The server has a clean state. Every feed is asked again once one is here.
-            if refetch.asks { refetch.lacksBase(key) }
+            if authority == .server { refetch.lacksBase(key) }
             return false
         }
         let own = VersionVector([.init(actor: stamp.actor, time: stamp.time)])
         guard own.isTainted(by: void) else { return true }
-        if refetch.asks { try clear(of: key, shown: own) } else { try tellAgain(key) }
-        return refetch.asks
+        switch authority {
+        case .server: try clear(of: key, shown: own)
+        case .link: try tellAgain(key)
+        }
+        return authority == .server
     }
 
     /// Tells a document's note again: a link has shown something that it calls void. The document is
@@ -159,7 +162,7 @@ extension StateMerge {
         let note = try notes.note(of: key) ?? Notes.Note()
         guard let stored = try documents.stored(key), !clean.vector.isTainted(by: note.void) else { return }
         if let latest = clean.vector.greatestTime { try documents.observe(latest) }
-        if refetch.asks, try refetch.hasPendingWrites(key) { return try refetch.awaitRepair(key) }
+        if authority == .server, try refetch.hasPendingWrites(key) { return try refetch.awaitRepair(key) }
         var document = clean
         _ = try applyOwn(to: &document, of: key, note)
         documents.record(key, before: stored.state)

@@ -11,8 +11,8 @@ struct StateMerge {
     /// True if nothing that came before the answers can be later than they are.
     var areAnswersLatest = false
 
-    /// True if a link brings the updates: nobody is asked about them.
-    var isOfLink: Bool { !refetch.asks }
+    /// The sender of the updates.
+    var authority: Authority { refetch.authority }
 
     /// The meaning of an update that is merged.
     struct Origin {

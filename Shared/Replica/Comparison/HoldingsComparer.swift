@@ -1,7 +1,6 @@
 import CRDT
 import DQL
 import Exchange
-import GRDB
 
 extension ReadTransaction {
     /// Compares a subscriber's holdings with this materialization. Any part of the subscriber's copy that the
@@ -21,30 +20,14 @@ extension ReadTransaction {
         mayRead: (DocumentKey) -> Bool
     ) throws -> HoldingsAnswer {
         var comparer = try HoldingsComparer(
-            self, query, page, bytes: min(bytes, page.maxBytes), rows: rows, mayWrite: mayWrite, interruption)
+            self, query, page, by: .server, bytes: min(bytes, page.maxBytes), rows: rows, mayWrite: mayWrite,
+            interruption)
         comparer.concerns = concerns
         if tellsVoid {
             comparer.voids = { key, held in try self.void(of: key, held: held) }
         }
         try comparer.run(mayRead)
         comparer.answer.asOf = try logPosition()
-        return comparer.answer
-    }
-}
-
-extension ReadTransaction {
-    /// The same at a store that has no frontier: it says what it has more of, and nothing of the rest.
-    func compareWithoutAuthority(
-        _ page: HoldingsPage, of query: SubscriptionQuery, bytes: Int, rows: Int,
-        mayRead: (DocumentKey) -> Bool
-    ) throws -> HoldingsAnswer {
-        var comparer = try HoldingsComparer(
-            self, query, page, bytes: min(bytes, page.maxBytes), rows: rows, mayWrite: { _ in true }, nil)
-        comparer.hasAuthority = false
-        if try withDatabase({ try Notes.holdsAny($0) }) {
-            comparer.voids = { key, _ in try self.withDatabase { try Notes.void(key, $0) } }
-        }
-        try comparer.run(mayRead)
         return comparer.answer
     }
 
@@ -82,9 +65,12 @@ extension ReadTransaction {
     }
 }
 
-/// One walk over the ids held and the ids here, which both ascend.
-private struct HoldingsComparer {
+/// One walk over the ids held and the ids here, which both ascend. A store without the server's authority has
+/// no frontier: it says what it has more of, and nothing of the rest.
+struct HoldingsComparer {
     private let transaction: ReadTransaction
+    /// By a link's word nothing counts as lost, and no right as revoked.
+    private let authority: Authority
     private let query: SubscriptionQuery
     private let held: [(id: DocumentID, vector: VersionVector)]
     private let unmatched: Set<DocumentID>
@@ -95,8 +81,6 @@ private struct HoldingsComparer {
     private var parts: LostParts
     private let mayWrite: (DocumentKey) -> Bool
     var answer = HoldingsAnswer()
-    /// False where there is no frontier: nothing counts as lost, and no right as revoked.
-    var hasAuthority = true
     /// Documents to be named whether they match or not.
     var concerns: Set<DocumentKey> = []
     /// Void stamps of a document that is held with a vector; nil where none are told.
@@ -106,10 +90,12 @@ private struct HoldingsComparer {
     private var rows = 0
 
     init(
-        _ transaction: ReadTransaction, _ query: SubscriptionQuery, _ page: HoldingsPage, bytes: Int,
-        rows: Int, mayWrite: @escaping (DocumentKey) -> Bool,
-        _ interruption: (@Sendable () -> Interruption?)?
+        _ transaction: ReadTransaction, _ query: SubscriptionQuery, _ page: HoldingsPage,
+        by authority: Authority,
+        bytes: Int, rows: Int, mayWrite: @escaping (DocumentKey) -> Bool = { _ in true },
+        _ interruption: (@Sendable () -> Interruption?)? = nil
     ) throws {
+        self.authority = authority
         self.interruption = interruption
         parts = LostParts(transaction)
         self.mayWrite = mayWrite
@@ -148,7 +134,7 @@ private struct HoldingsComparer {
             next += 1
             let key = key(item.id)
             if mayRead(key), try tellVoid(of: key, held: item.vector, here: VersionVector()) { continue }
-            guard hasAuthority else { continue }
+            guard authority == .server else { continue }
             if !mayRead(key) {
                 answer.hidden.append(key)
             } else if !mayWrite(key) {
@@ -167,16 +153,16 @@ private struct HoldingsComparer {
         if isHeld { next += 1 }
         let key = key(id)
         guard mayRead(key) else {
-            if isHeld, hasAuthority { answer.hidden.append(key) }
+            if isHeld, authority == .server { answer.hidden.append(key) }
             return
         }
         let document = try DocumentReader(state)
         let ours = try document.vector()
         if isHeld, try tellVoid(of: key, held: theirs, here: ours) { return }
-        if !hasAuthority, let void = try voids?(key, ours), ours.isTainted(by: void) { return }
+        if authority == .link, let void = try voids?(key, ours), ours.isTainted(by: void) { return }
         // A leave is told; what never was the subscriber's to follow is not its concern.
         var isItsConcern = true
-        if !isHeld || hasAuthority && unmatched.contains(id) {
+        if !isHeld || authority == .server && unmatched.contains(id) {
             let record = DocumentRecord(id: id, document: document)
             isItsConcern = try document.isLive && query.matches(record, interruption: interruption)
         }
@@ -184,13 +170,13 @@ private struct HoldingsComparer {
             if isItsConcern { add(state, of: key) }
             return
         }
-        if hasAuthority, !mayWrite(key) {
+        if authority == .server, !mayWrite(key) {
             if !ours.covers(theirs) {
                 add(forgotten: theirs.union(ours), of: key)
                 if isItsConcern { add(state, of: key) }
                 return
             }
-        } else if hasAuthority, let lost = try parts.of(theirs, here: document) {
+        } else if authority == .server, let lost = try parts.of(theirs, here: document) {
             return add(lost: lost, of: key)
         }
         guard isItsConcern else {
@@ -211,8 +197,8 @@ private struct HoldingsComparer {
     ) throws -> Bool {
         guard let void = try voids?(key, held) else { return false }
         // Another small peer names a tainted one as if it were empty.
-        guard held.isTainted(by: void) || !hasAuthority && held.entries.isEmpty else { return false }
-        let isTold = hasAuthority || !ours.isTainted(by: void)
+        guard held.isTainted(by: void) || authority == .link && held.entries.isEmpty else { return false }
+        let isTold = authority == .server || !ours.isTainted(by: void)
         var candidate = DocumentVersion(key: key, vector: (isTold ? ours : VersionVector()).encoded())
         candidate.void = void.encoded()
         answer.candidates.append(candidate)
