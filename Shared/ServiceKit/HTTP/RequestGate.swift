@@ -52,6 +52,27 @@ final class RequestGate: ChannelDuplexHandler, RemovableChannelHandler {
         case nothing
         case head(since: NIODeadline, hasLine: Bool)
         case body(since: NIODeadline, bytes: Int)
+        /// The body's error was passed on; nothing that follows has a meaning.
+        case brokenBody
+    }
+
+    /// The answer to the first request in `unanswered`, and whether the connection ends after it.
+    private enum Answering {
+        /// No answer is under way, and the last one was not the connection's last.
+        case nothing
+        case writing(isLast: Bool)
+        /// The connection's last answer was written; its bytes have not left yet.
+        case lastWritten
+        case lastLeft
+
+        var isUnderWay: Bool { if case .writing = self { true } else { false } }
+
+        var isLast: Bool {
+            switch self {
+            case .nothing, .writing(isLast: false): false
+            case .writing(isLast: true), .lastWritten, .lastLeft: true
+            }
+        }
     }
 
     private enum Phase {
@@ -74,15 +95,8 @@ final class RequestGate: ChannelDuplexHandler, RemovableChannelHandler {
     /// Bytes of a head's first line that have arrived, while it has not ended.
     private var lineBytes = 0
     private var phase = Phase.open
-    /// True from the head of an answer to its end.
-    private var isAnswering = false
-    /// True once the answer that is being written is the connection's last.
-    private var isLastAnswer = false
-    /// True once the body's error was passed on; what follows of it has no meaning.
-    private var isBodyBroken = false
+    private var answering = Answering.nothing
     private var isInputClosed = false
-    /// True if the last answer's bytes have left.
-    private var hasAnswerLeft = false
     /// True while the channel wants to read. Silence counts only then: else it is ours.
     private var isReadWanted = false
     private var lastByteAt = NIODeadline.uptimeNanoseconds(0)
@@ -157,9 +171,10 @@ extension RequestGate {
             if case .lingering = phase, case .end = part { dropped(context, data) }
             return
         }
+        if case .brokenBody = reading { return }
         switch part {
         case .head(var head):
-            if let problem = Self.problem(of: head) { return fail(context, problem) }
+            if let problem = HeadProblem.of(head) { return fail(context, problem) }
             forwarding?.saw(head.headers, from: context.channel.remoteAddress)
             let id = RequestID.taken(from: head.headers.first(name: RequestID.name)) ?? RequestID.made()
             head.headers.replaceOrAdd(name: RequestID.name, value: id)
@@ -171,13 +186,11 @@ extension RequestGate {
                     expectsContinue: expects && !head.isOld))
             context.fireChannelRead(wrapInboundOut(.head(head)))
         case .body(let bytes):
-            guard !isBodyBroken else { return }
             if case .body(let since, let before) = reading {
                 reading = .body(since: since, bytes: before + bytes.readableBytes)
             }
             context.fireChannelRead(data)
         case .end:
-            guard !isBodyBroken else { return }
             reading = .nothing
             context.fireChannelRead(data)
         }
@@ -217,19 +230,19 @@ extension RequestGate {
                 context, ServiceError(.badRequest, "too much was sent before the upgrade was answered"))
         }
         guard let error = error as? HTTPParserError else { return context.fireErrorCaught(error) }
-        guard case .open = phase, !isBodyBroken else { return }
-        if case .body = reading {
-            breakBody(context, Self.problem(of: error, hasLine: true, isInBody: true))
-        } else {
-            var hasLine = true
-            if case .head(_, let has) = reading { hasLine = has }
-            fail(context, Self.problem(of: error, hasLine: hasLine, isInBody: false))
+        guard case .open = phase else { return }
+        switch reading {
+        case .brokenBody: break
+        case .body: breakBody(context, HeadProblem.of(error, hasLine: true, isInBody: true))
+        case .head(_, let hasLine):
+            fail(context, HeadProblem.of(error, hasLine: hasLine, isInBody: false))
+        case .nothing: fail(context, HeadProblem.of(error, hasLine: true, isInBody: false))
         }
     }
 
     /// The rest of an answered request has come.
     private func dropped(_ context: ChannelHandlerContext, _ end: NIOAny) {
-        guard !isLastAnswer else { return closeWhenLeft(context) }
+        guard !answering.isLast else { return closeWhenLeft(context) }
         timer?.task.cancel()
         timer = nil
         (phase, reading) = (.open, .nothing)
@@ -238,57 +251,8 @@ extension RequestGate {
     }
 
     private func breakBody(_ context: ChannelHandlerContext, _ problem: ServiceError) {
-        isBodyBroken = true
+        reading = .brokenBody
         context.fireErrorCaught(problem)
-    }
-
-    /// The decoder takes these heads, and no route should see them.
-    private static func problem(of head: HTTPRequestHead) -> ServiceError? {
-        let hosts = head.headers["host"].count
-        guard hosts == 1 || hosts == 0 && head.isOld else {
-            return ServiceError(.badRequest, "a request has exactly one Host")
-        }
-        let codings = head.headers[canonicalForm: "transfer-encoding"]
-        guard codings.isEmpty || codings.map({ $0.lowercased() }) == ["chunked"] else {
-            return ServiceError(.badRequest, "the only Transfer-Encoding that is understood is chunked")
-        }
-        guard codings.isEmpty || !head.headers.contains(name: "content-length") else {
-            return ServiceError(.badRequest, "a body has Transfer-Encoding or Content-Length, not both")
-        }
-        let target = head.uri
-        guard
-            target.hasPrefix("/") || target == "*" && head.method == .OPTIONS
-                || target.hasPrefix("http://") || target.hasPrefix("https://")
-        else {
-            return ServiceError(.badRequest, "the target of a request begins with '/'")
-        }
-        return nil
-    }
-
-    private static func problem(of error: HTTPParserError, hasLine: Bool, isInBody: Bool) -> ServiceError {
-        switch error {
-        case .headerOverflow where !hasLine:
-            ServiceError(
-                .lineTooLong, "the first line of a request has at most \(Limits.headLineBytes) bytes")
-        case .headerOverflow:
-            ServiceError(
-                .headTooLarge,
-                "the head of a request has at most \(Limits.headBytes) bytes, \(Limits.headLineBytes) a line "
-                    + "and \(Limits.headFields) fields")
-        case .invalidEOFState, .closedConnection:
-            ServiceError(
-                .badRequest,
-                isInBody
-                    ? "the body ended before the length that was announced" : "the request ended in its head")
-        case .invalidVersion: ServiceError(.badRequest, "the request is not HTTP/1.1 or HTTP/1.0")
-        case .invalidContentLength, .unexpectedContentLength:
-            ServiceError(
-                .badRequest, "Content-Length is no number, stands twice or beside Transfer-Encoding")
-        case .invalidChunkSize: ServiceError(.badRequest, "the chunks of the body are malformed")
-        default:
-            ServiceError(
-                .badRequest, isInBody ? "the body is malformed" : "the request is not valid HTTP/1.1")
-        }
     }
 }
 
@@ -301,37 +265,50 @@ extension RequestGate {
             guard head.status.code >= 200, let request = unanswered.first else {
                 return context.write(data, promise: promise)
             }
-            isAnswering = true
-            // A client that waits for leave, and got none, sends something else next, or nothing.
-            isLastAnswer = !request.keepsAlive || isInputClosed || isBodyBroken || request.expectsContinue
-            if unanswered.count == 1, drain?.isDraining == true { isLastAnswer = true }
-            frame(&head, for: request)
+            let isLast = isLast(head, to: request)
+            answering = .writing(isLast: isLast)
+            frame(&head, for: request, isLast: isLast)
             context.write(wrapOutboundOut(.head(head)), promise: promise)
         case .body: context.write(data, promise: promise)
         case .end: end(context, data, promise)
         }
     }
 
-    private var isBodyArriving: Bool { if case .body = reading { true } else { false } }
-
-    private func frame(_ head: inout HTTPResponseHead, for request: Unanswered) {
-        head.headers.replaceOrAdd(name: RequestID.name, value: request.id)
-        if request.isOld {
-            // Such a client knows no chunks: where the length is unknown, the connection's end is the body's.
-            head.version = .http1_0
-            isLastAnswer = isLastAnswer || !head.headers.contains(name: "content-length")
-            if !isLastAnswer { head.headers.replaceOrAdd(name: "connection", value: "keep-alive") }
+    private var isBodyArriving: Bool {
+        switch reading {
+        case .body, .brokenBody: true
+        case .nothing, .head: false
         }
-        if isLastAnswer { head.headers.replaceOrAdd(name: "connection", value: "close") }
+    }
+
+    private func isLast(_ head: HTTPResponseHead, to request: Unanswered) -> Bool {
+        if !request.keepsAlive || isInputClosed { return true }
+        // A client that waits for leave, and got none, sends something else next, or nothing.
+        if request.expectsContinue { return true }
+        if case .brokenBody = reading { return true }
+        if unanswered.count == 1, drain?.isDraining == true { return true }
+        // HTTP/1.0 knows no chunks: where the length is unknown, the connection's end is the body's.
+        return request.isOld && !head.headers.contains(name: "content-length")
+    }
+
+    private func frame(_ head: inout HTTPResponseHead, for request: Unanswered, isLast: Bool) {
+        head.headers.replaceOrAdd(name: RequestID.name, value: request.id)
+        if request.isOld { head.version = .http1_0 }
+        if isLast {
+            head.headers.replaceOrAdd(name: "connection", value: "close")
+        } else if request.isOld {
+            head.headers.replaceOrAdd(name: "connection", value: "keep-alive")
+        }
     }
 
     private func end(_ context: ChannelHandlerContext, _ data: NIOAny, _ promise: EventLoopPromise<Void>?) {
-        isAnswering = false
+        let isLast = answering.isLast
+        answering = isLast ? .lastWritten : .nothing
         if !unanswered.isEmpty { unanswered.removeFirst() }
         // With further requests behind it, this one's body has arrived.
         let hasRest = unanswered.isEmpty && isBodyArriving && !isInputClosed
         if hasRest { phase = .lingering(until: context.eventLoop.now + TimeAmount(Limits.lingerTime)) }
-        if isLastAnswer {
+        if isLast {
             let left = promise ?? context.eventLoop.makePromise()
             left.futureResult.assumeIsolated().whenComplete { [weak self] _ in self?.answerLeft() }
             context.writeAndFlush(data, promise: left)
@@ -342,7 +319,7 @@ extension RequestGate {
             lastByteAt = context.eventLoop.now
             context.read()
             schedule(context)
-        } else if isLastAnswer {
+        } else if isLast {
             closeWhenLeft(context)
         } else if case .failed(let problem) = phase, unanswered.isEmpty {
             answer(context, problem)
@@ -350,7 +327,7 @@ extension RequestGate {
     }
 
     private func answerLeft() {
-        hasAnswerLeft = true
+        answering = .lastLeft
         guard let context else { return }
         if case .lingering = phase {
             // Tells a client that reads to the end that there is no more, and goes on reading.
@@ -364,7 +341,10 @@ extension RequestGate {
         phase = .closing
         timer?.task.cancel()
         timer = nil
-        if hasAnswerLeft || !isLastAnswer { context.close(promise: nil) }
+        switch answering {
+        case .nothing, .writing(isLast: false), .lastLeft: context.close(promise: nil)
+        case .writing(isLast: true), .lastWritten: break
+        }
     }
 
     /// Takes no further request and answers what is wrong, after the answers before it.
@@ -389,7 +369,7 @@ extension RequestGate {
             ])
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: body)))), promise: nil)
-        isLastAnswer = true
+        answering = .writing(isLast: true)
         reading = .body(since: context.eventLoop.now, bytes: 0)
         end(context, wrapOutboundOut(.end(nil)), nil)
     }
@@ -407,7 +387,8 @@ extension RequestGate {
             return context.triggerUserOutboundEvent(event, promise: promise)
         }
         promise?.succeed()
-        guard !unanswered.isEmpty, unanswered[unanswered.startIndex].expectsContinue, !isAnswering else {
+        guard !unanswered.isEmpty, unanswered[unanswered.startIndex].expectsContinue, !answering.isUnderWay
+        else {
             return
         }
         unanswered[unanswered.startIndex].expectsContinue = false
@@ -423,7 +404,7 @@ extension RequestGate {
         case (_, .lingering), (_, .closing):
             // The gate closes, when it is time. Whoever asks does not wait longer than that.
             context.channel.closeFuture.cascade(to: promise)
-        case (.output, _) where isAnswering: context.close(mode: mode, promise: promise)
+        case (.output, _) where answering.isUnderWay: context.close(mode: mode, promise: promise)
         default: context.close(mode: .all, promise: promise)
         }
     }
@@ -450,7 +431,7 @@ extension RequestGate {
         switch (phase, reading) {
         case (.lingering(let until), _): min(until, lastByteAt + TimeAmount(Limits.lingerSilence))
         case (.open, .head(let since, _)): since + TimeAmount(Limits.headTime)
-        case (.open, .body(let since, let bytes)) where !isBodyBroken:
+        case (.open, .body(let since, let bytes)):
             min(
                 lastByteAt + TimeAmount(Limits.bodySilence),
                 since + TimeAmount(Limits.bodySilence)
@@ -487,7 +468,7 @@ extension RequestGate {
 
 extension HTTPRequestHead {
     /// True for HTTP/1.0, which has no chunks, no leave to wait for, and closes unless asked.
-    fileprivate var isOld: Bool { version.minor == 0 }
+    var isOld: Bool { version.minor == 0 }
 }
 
 /// Stands before the HTTP decoder and tells the gate when bytes of a head arrive: the decoder is silent about
