@@ -9,7 +9,7 @@ DATA ?= ./mimeo-data
 
 run: ## Build and start all four services in one process (LISTEN=HOST:PORT, DATA=DIRECTORY)
 	@scripts/setup build
-	@MIMEO_BUILD_COMMIT=$$(git rev-parse HEAD 2>/dev/null) scripts/build --product mimeo
+	@MIMEO_BUILD_COMMIT=$$(scripts/commit) scripts/build --product mimeo
 	@exec .build/release/mimeo serve --data "$(DATA)" --listen "$(LISTEN)"
 
 demo: ## 13,000 real documents, two peers, 400 conflicting edits: one process, then four behind nginx
