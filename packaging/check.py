@@ -5,8 +5,9 @@
 Each machine is a folder that debootstrap or the image fills: one with a fresh Debian 12 and the tarball, one with the
 Debian package and what it depends on, one that is the image. On each of them the program serves, takes a document and
 a file, makes a backup, checks it, restores it into an empty folder, verifies that, and serves the restored documents.
-The image is also started as the first line of the README says. With --before, the executables of an earlier release, it
-takes over a folder that these have written too. Then the system tests of --tests run with the program of the tarball.
+First, the image runs in a Docker engine by the README's own line. With --before, the executables of an earlier
+release, each machine takes over a folder that these have written too. Then the system tests of --tests run with the
+program of the tarball.
 Needs root and debootstrap.
 """
 
@@ -24,7 +25,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "Tests" / "Support"))
 
-from mimeo_harness import Client, OneProcess, Shipped, Workspace, free_port, until  # noqa: E402  (its folder was named first)
+from mimeo_harness import Client, OneProcess, Shipped, Workspace, docker_engine, free_port, until  # noqa: E402  (its folder was named first)
 from mimeo_harness.servers import announcement, await_health  # noqa: E402
 
 TESTS = ("test_backup", "test_doctor", "test_kill", "test_upgrade")
@@ -128,53 +129,52 @@ def everyday(machine, version):
 
 def readme_line():
     """The words of the README's `docker run`."""
-    found = re.search(r"^docker run .*$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    found = re.search(r"^docker run (?:.*\\\n)*.*$", (ROOT / "README.md").read_text(), re.MULTILINE)
     if found is None:
         sys.exit("README.md has no `docker run`")
-    return shlex.split(found[0])
+    return shlex.split(found[0].replace("\\\n", " "))
 
 
-def as_the_readme_says(machine, shipped):
-    """Starts the image with the flags of the README's first line and the image's own command, on a terminal.
+def as_the_readme_says(workspace, shipped, folder):
+    """Runs the README's `docker load` and `docker run` in an engine, on a terminal, and looks for what was promised.
 
-    No engine is here, so this checks what each flag wants of the image; `make compose-test` runs images in an engine. The
-    port inside is replaced by a free one: a chroot shares the machine's network.
+    The container's name, its volume and the published port are replaced by free ones. What was written is there again
+    after the container was removed and the same line ran once more.
     """
-    words, config = readme_line(), shipped.image_parts()[0]["config"]
-    parser = argparse.ArgumentParser(prog="docker run", add_help=False)
-    parser.add_argument("-i", action="store_true")
-    parser.add_argument("-t", action="store_true")
-    parser.add_argument("--name")
-    parser.add_argument("-p", dest="port")
-    parser.add_argument("-v", dest="volume")
-    parser.add_argument("image")
-    # A flag that is not known here ends the check: it would not have been tried.
-    flags = parser.parse_args([part for word in words[2:] for part in (["-i", "-t"] if word == "-it" else [word])])
-    expect(flags.image, f"mimeo:{shipped.version}", "the image that the README starts")
-    host, _, inside = flags.port.rsplit(":", 2)
-    expect(host, "127.0.0.1", "the address on which the README publishes")
-    expect(f"{inside}/tcp" in config["ExposedPorts"], True, f"port {inside} of the README is the image's")
-    volume = flags.volume.split(":")[1]
-    expect(volume in config["Volumes"], True, f"{volume} of the README is the image's volume")
-    expect(volume, f"/{machine.writable}", "the folder that can be written")
-    port = free_port()
-    command = [word.replace(f":{inside}", f":{port}") for word in config["Entrypoint"][1:] + config["Cmd"]]
-    expect(command.count(f"0.0.0.0:{port}"), 1, "the image listens on the port that is published")
-    # `script` is the terminal of -t.
-    wanted = ["script", "-qefc", shlex.join(map(str, machine.command(*command))), "/dev/null"]
-    process = machine.workspace.start(f"{machine.name}-readme", wanted)
-    values = until(lambda: printed(process), 90, "the README says that a database and a token are printed")
-    client = Client(f"http://127.0.0.1:{port}", values["database"], values["token"])
-    await_health(process, client)
-    expect(client.login().status, 200, "a login with what was printed")
-    process.stop()
-    print(f"{machine.name}: {' '.join(words)}", flush=True)
+    words, port = readme_line(), free_port()
+    expect(words[-1], f"mimeo:{shipped.version}", "the image that the README starts")
+    mine = f"mimeo-readme-{port}"
+    ours = {"mimeo": mine, "mimeo:/data": f"{mine}:/data", "127.0.0.1:4000:4000": f"127.0.0.1:{port}:4000"}
+    expect(ours.keys() <= set(words), True, f"name, volume and port of {shlex.join(words)}")
+    command = [ours.get(word, word) for word in words]
+    with docker_engine(folder):
+        run("docker", "load", "-i", shipped.image)
+        try:
+            for found in ([], ["fiat"]):
+                # `script` is the terminal of -t.
+                process = workspace.start(f"{mine}-{len(found)}", ["script", "-qefc", shlex.join(command), "/dev/null"])
+                values = until(lambda: printed(process), 90, "the README says that a database and a token are printed")
+                client = Client(f"http://127.0.0.1:{port}", values["database"], values["token"])
+                await_health(process, client)
+                expect(client.login().status, 200, "a login with what was printed")
+                expect(cars(client), found, "documents of the volume")
+                if not found:
+                    client.execute("INSERT INTO cars DOCUMENTS ({'_id': 'fiat', 'seats': 4})")
+                run("docker", "stop", mine)
+                run("docker", "rm", mine)
+        finally:
+            subprocess.run(["docker", "rm", "-f", mine], capture_output=True, check=False)
+            subprocess.run(["docker", "volume", "rm", "-f", mine], capture_output=True, check=False)
+    print(f"docker: {shlex.join(words)}", flush=True)
 
 
 def printed(process):
     """Database and token, once both stand between the lines of the log: a terminal shows both."""
     lines = itertools.takewhile(lambda line: line is not None, (process.line(index, 0.1) for index in itertools.count()))
-    values = dict(re.findall(r"^(database|token): (\S+)", "\n".join(lines), re.MULTILINE))
+    output = "\n".join(lines)
+    values = dict(re.findall(r"^(database|token): (\S+)", output, re.MULTILINE))
+    if process.is_at_end:
+        sys.exit(f"the container ended: {output}")
     return values if len(values) == 2 else None
 
 
@@ -251,9 +251,8 @@ def main():
         folder = pathlib.Path(name)
         # Users of the machines pass through it.
         folder.chmod(0o755)
+        as_the_readme_says(workspace, shipped, folder)
         for machine in machines(workspace, shipped, folder):
-            if machine.name == "image":
-                as_the_readme_says(machine, shipped)
             everyday(machine, shipped.version)
             if options.before:
                 upgrade(machine, options.before.resolve())
