@@ -11,10 +11,12 @@ public struct EncodedState: Hashable, Sendable {
 
     /// Hands out the bytes in place, valid during the call. Inlined, since readers ask for it per document.
     @inlinable
-    public func withUnsafeBytes<Result>(
-        _ body: (UnsafeRawBufferPointer) throws -> Result
-    ) rethrows -> Result {
-        try bytes.withUnsafeBytes(body)
+    public func withUnsafeBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try bytes.withUnsafeBufferPointer { (buffer) throws(Failure) in
+            try body(UnsafeRawBufferPointer(buffer))
+        }
     }
 }
 

@@ -140,7 +140,7 @@ public struct ObjectValue: Sendable {
 
     private static func hasDuplicates(_ pairs: [Entry]) -> Bool {
         guard pairs.count > 1 else { return false }
-        let keys = pairs.map(\.key).sorted(by: utf8Precedes)
+        let keys = pairs.map { $0.key }.sorted(by: utf8Precedes)
         return zip(keys, keys.dropFirst()).contains { utf8Equal($0, $1) }
     }
 }

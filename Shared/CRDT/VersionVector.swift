@@ -72,7 +72,7 @@ public struct VersionVector: Hashable, Sendable {
     }
 
     /// The greatest timestamp of any actor; nil when empty.
-    public var greatestTime: Timestamp? { entries.map(\.time).max() }
+    public var greatestTime: Timestamp? { entries.map { $0.time }.max() }
 
     /// Adds one stamp: its actor's entry becomes the greater of the two times.
     public mutating func insert(_ stamp: Stamp) {

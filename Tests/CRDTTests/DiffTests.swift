@@ -183,7 +183,9 @@ private enum Visible {
     private static func collect(
         _ map: MapReader, _ path: [String], _ document: Document, _ sides: inout [Place: DocumentDiff.Side]
     ) throws {
-        try map.forEach { (key, field) throws in
+        var fields: [(String, FieldReader)] = []
+        try map.forEach { key, field in fields.append((key, field)) }
+        for (key, field) in fields {
             let path = path + [key]
             let slot = try #require(document.root[path[...]])
             func note(_ kind: FieldKind, _ value: Value?, _ losers: [Value] = []) {

@@ -75,15 +75,15 @@ struct ByteReader {
         return UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self))
     }
 
-    /// A number of one, two or four bytes.
+    /// A number of one, two or four bytes. Where `Int` has 32 bits, not every such number is an `Int`.
     @inline(__always)
-    mutating func fixed(width: Int) throws(CRDTError) -> Int {
+    mutating func fixed(width: Int) throws(CRDTError) -> UInt32 {
         guard remaining >= width else { throw .truncated(at: place) }
         defer { place += width }
         switch width {
-        case 1: return Int(bytes[place])
-        case 2: return Int(UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: place, as: UInt16.self)))
-        case 4: return Int(UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: place, as: UInt32.self)))
+        case 1: return UInt32(bytes[place])
+        case 2: return UInt32(UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: place, as: UInt16.self)))
+        case 4: return UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: place, as: UInt32.self))
         default: preconditionFailure("a number of \(width) bytes")
         }
     }

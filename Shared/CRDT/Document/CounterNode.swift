@@ -60,7 +60,7 @@ struct CounterNode: Sendable, Equatable {
 
     /// A counter is visible while a RESTART or an increment survives. The remains of a removed counter stay
     /// as a residue.
-    var isVisible: Bool { !restarts.isEmpty || entries.contains(where: \.survives) }
+    var isVisible: Bool { !restarts.isEmpty || entries.contains(where: { $0.survives }) }
 
     /// The greatest stamp that survives; nil when the counter is not visible.
     var maxStamp: Stamp? {

@@ -70,8 +70,8 @@ extension MapNode {
     fileprivate func survivingStamps() -> Set<Stamp> {
         var stamps = Set(presence)
         for field in fields {
-            stamps.formUnion(field.slot.register.map(\.stamp))
-            stamps.formUnion(field.slot.attachment.map(\.stamp))
+            stamps.formUnion(field.slot.register.map { $0.stamp })
+            stamps.formUnion(field.slot.attachment.map { $0.stamp })
             stamps.formUnion(field.slot.counter?.survivingStamps ?? [])
             stamps.formUnion(field.slot.map?.survivingStamps() ?? [])
         }
@@ -81,7 +81,7 @@ extension MapNode {
 
 extension CounterNode {
     fileprivate var survivingStamps: [Stamp] {
-        restarts.map(\.stamp) + entries.filter(\.survives).map(\.stamp)
+        restarts.map { $0.stamp } + entries.filter { $0.survives }.map { $0.stamp }
     }
 }
 
@@ -101,8 +101,8 @@ extension Slot {
 
     private static func view(_ leaves: Leaves, isShown: Bool) -> DiffView? {
         guard let newest = leaves.last else { return nil }
-        let losers = leaves.dropLast().reversed().map(\.value)
+        let losers = leaves.dropLast().reversed().map { $0.value }
         let side = DocumentDiff.Side(value: newest.value, conflicts: losers, isShown: isShown)
-        return DiffView(side: side, stamps: leaves.map(\.stamp), below: nil)
+        return DiffView(side: side, stamps: leaves.map { $0.stamp }, below: nil)
     }
 }

@@ -98,7 +98,7 @@ public struct MapReader {
     public var isVisible: Bool { greatest > 0 }
 
     /// The number of visible fields. Looks at every field.
-    public func count() throws -> Int {
+    public func count() throws(CRDTError) -> Int {
         var seen = 0
         try forEach { _, _ in seen += 1 }
         return seen
@@ -131,9 +131,9 @@ public struct MapReader {
     }
 
     /// Visits the visible fields, in the order of their keys' bytes.
-    public func forEach<Failure: Error>(
-        _ body: (_ key: String, _ field: FieldReader) throws(Failure) -> Void
-    ) throws {
+    public func forEach(
+        _ body: (_ key: String, _ field: FieldReader) throws(CRDTError) -> Void
+    ) throws(CRDTError) {
         for index in 0..<slots {
             var reader = try reader(at: index)
             let key = try reader.run(try reader.count())
@@ -143,14 +143,14 @@ public struct MapReader {
     }
 
     /// The map as a reader without declared types sees it: the newest variant of each key.
-    public func value() throws -> ObjectValue { try value(depth: 0) }
+    public func value() throws(CRDTError) -> ObjectValue { try value(depth: 0) }
 
     /// The depth is bounded as in the decoder: damaged offsets could nest, or share a child, without end.
-    func value(depth: Int) throws -> ObjectValue {
+    func value(depth: Int) throws(CRDTError) -> ObjectValue {
         guard depth <= Limits.nestingDepth else { throw CRDTError.tooDeep }
         var entries: [ObjectValue.Entry] = []
         entries.reserveCapacity(slots)
-        try forEach { (key, field) throws in
+        try forEach { (key, field) throws(CRDTError) in
             if let value = try field.value(nil, depth: depth) { entries.append((key: key, value: value)) }
         }
         return ObjectValue(unique: entries)
@@ -160,9 +160,16 @@ public struct MapReader {
     @inline(__always)
     private func reader(at index: Int) throws(CRDTError) -> ByteReader {
         var offsets = ByteReader(bytes, at: table + index * width)
-        let offset = try offsets.fixed(width: width)
-        guard fields + offset <= bytes.count else { throw .truncated(at: bytes.count) }
-        return ByteReader(bytes, at: fields + offset)
+        guard let place = place(at: try offsets.fixed(width: width)) else {
+            throw .truncated(at: bytes.count)
+        }
+        return ByteReader(bytes, at: place)
+    }
+
+    /// The place of the field at an offset; nil when that is beyond the document.
+    @inline(__always)
+    func place(at offset: UInt32) -> Int? {
+        offset <= bytes.count - fields ? fields + Int(offset) : nil
     }
 }
 

@@ -113,10 +113,10 @@ extension MapReader {
         let at = table + place * width
         let offset =
             width == 2
-            ? Int(UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: at, as: UInt16.self)))
-            : Int(UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: at, as: UInt32.self)))
-        let start = fields + offset
-        return key.matches(bytes, at: start) ? start + key.count : Self.noSlot
+            ? UInt32(UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: at, as: UInt16.self)))
+            : UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: at, as: UInt32.self))
+        guard let start = self.place(at: offset), key.matches(bytes, at: start) else { return Self.noSlot }
+        return start + key.count
     }
 
     /// The slot of a key, `noSlot`, or `damaged`. Tries `place` first, and sets it to the place where the
@@ -146,10 +146,10 @@ extension MapReader {
     @inline(__always)
     private func compare(_ key: UnsafeRawBufferPointer, at index: Int) -> (order: Int, slot: Int) {
         var offsets = ByteReader(bytes, at: table + index * width)
-        guard let offset = try? offsets.fixed(width: width), fields + offset <= bytes.count else {
+        guard let offset = try? offsets.fixed(width: width), let field = place(at: offset) else {
             return (1, Self.damaged)
         }
-        var reader = ByteReader(bytes, at: fields + offset)
+        var reader = ByteReader(bytes, at: field)
         guard let length = try? reader.count(), let found = try? reader.run(length) else {
             return (1, Self.damaged)
         }

@@ -125,12 +125,12 @@ public struct FieldReader {
     func attachments() throws(CRDTError) -> [Value] { try leaves(attachmentPlace, SlotBits.ofAttachment) }
 
     /// The value of one kind, or of the newest kind when nil. Nil when that variant does not exist.
-    public func value(_ kind: FieldKind? = nil) throws -> Value? { try value(kind, depth: 0) }
+    public func value(_ kind: FieldKind? = nil) throws(CRDTError) -> Value? { try value(kind, depth: 0) }
 
-    func value(_ kind: FieldKind?, depth: Int) throws -> Value? {
+    func value(_ kind: FieldKind?, depth: Int) throws(CRDTError) -> Value? {
         switch kind ?? newestKind {
         case .register?: try register()
-        case .map?: try map().map { .object(try $0.value(depth: depth + 1)) }
+        case .map?: try map().map { (map) throws(CRDTError) in .object(try map.value(depth: depth + 1)) }
         case .counter?: try counter()
         case .attachment?: try attachment()
         case nil: nil

@@ -64,7 +64,7 @@ public final class FreshSeries {
         let ends: [Int]
 
         init(_ object: ObjectValue, without omitted: String?) {
-            keys = object.entries.map(\.key)
+            keys = object.entries.map { $0.key }
             self.omitted = omitted
             let sorted = object.order
             var order: [Int] = []

@@ -83,7 +83,7 @@ public struct DeltaReach: Sendable, Equatable {
 }
 
 /// Ends the reading of plain bytes: they are of another form, or damaged. The decoders tell which.
-private struct NotPlain: Error {}
+private var notPlain: CRDTError { CRDTError(.malformed, "not of a plain form") }
 
 extension ByteWriter {
     /// The head of a state before its root: one stamp, by one actor, at its greatest time.
@@ -108,24 +108,24 @@ private enum PlainForm {
 // Deltas.
 
 extension ByteReader {
-    fileprivate mutating func plainDelta(into writer: inout ByteWriter) throws {
+    fileprivate mutating func plainDelta(into writer: inout ByteWriter) throws(CRDTError) {
         try plainDeltaHead()
         try plainEdit(depth: 0, into: &writer)
         try requireEnd()
     }
 
-    fileprivate mutating func checkPlainDelta() throws {
+    fileprivate mutating func checkPlainDelta() throws(CRDTError) {
         try plainDeltaHead()
         try checkPlainEdit(depth: 0)
         try requireEnd()
     }
 
     /// Neither base nor seed.
-    private mutating func plainDeltaHead() throws {
-        guard try byte() == Delta.encodingVersion, try byte() == 0, try byte() == 0 else { throw NotPlain() }
+    private mutating func plainDeltaHead() throws(CRDTError) {
+        guard try byte() == Delta.encodingVersion, try byte() == 0, try byte() == 0 else { throw notPlain }
     }
 
-    private mutating func plainEdit(depth: Int, into writer: inout ByteWriter) throws {
+    private mutating func plainEdit(depth: Int, into writer: inout ByteWriter) throws(CRDTError) {
         let number = try plainEditHead(depth: depth)
         writer.raw(PlainForm.presence)
         writer.count(number)
@@ -148,34 +148,34 @@ extension ByteReader {
                 let start = writer.beginSized()
                 try plainEdit(depth: depth + 1, into: &writer)
                 writer.endSized(start)
-            default: throw NotPlain()
+            default: throw notPlain
             }
         }
         writer.endOffsets(offsets)
     }
 
-    private mutating func checkPlainEdit(depth: Int) throws {
+    private mutating func checkPlainEdit(depth: Int) throws(CRDTError) {
         var last: UnsafeRawBufferPointer?
         for _ in 0..<(try plainEditHead(depth: depth)) {
             try checkKey(after: &last)
             switch try byte() {
             case SlotEditBits.register: try checkValue(depth: depth + 1)
             case SlotEditBits.map: try checkPlainEdit(depth: depth + 1)
-            default: throw NotPlain()
+            default: throw notPlain
             }
         }
     }
 
     /// The number of fields of an edit that creates its map.
-    private mutating func plainEditHead(depth: Int) throws -> Int {
-        guard depth <= Limits.nestingDepth else { throw NotPlain() }
+    private mutating func plainEditHead(depth: Int) throws(CRDTError) -> Int {
+        guard depth <= Limits.nestingDepth else { throw notPlain }
         switch try byte() {
         case EditBits.writesPresence: return 0
         case EditBits.writesPresence | EditBits.fields:
             let number = try count(unit: 2)
-            guard number > 0 else { throw NotPlain() }
+            guard number > 0 else { throw notPlain }
             return number
-        default: throw NotPlain()
+        default: throw notPlain
         }
     }
 }
@@ -183,14 +183,14 @@ extension ByteReader {
 // States.
 
 extension ByteReader {
-    fileprivate mutating func checkPlainState() throws -> Stamp {
+    fileprivate mutating func checkPlainState() throws(CRDTError) -> Stamp {
         let stamp = try plainStateHead()
         try checkPlainMap(depth: 0)
         try requireEnd()
         return stamp
     }
 
-    fileprivate mutating func plainState(into writer: inout ByteWriter) throws -> Stamp {
+    fileprivate mutating func plainState(into writer: inout ByteWriter) throws(CRDTError) -> Stamp {
         let stamp = try plainStateHead()
         writer.byte(Delta.encodingVersion)
         // Neither base nor seed.
@@ -201,9 +201,9 @@ extension ByteReader {
         return stamp
     }
 
-    private mutating func plainStateHead() throws -> Stamp {
+    private mutating func plainStateHead() throws(CRDTError) -> Stamp {
         guard try byte() == Document.encodingVersion, try byte() == 0, try count(unit: 16) == 1 else {
-            throw NotPlain()
+            throw notPlain
         }
         let actor = ActorID(try fixed64())
         let time = try fixed64()
@@ -213,15 +213,15 @@ extension ByteReader {
 
     /// Converts the MAP into the edit that creates it. Does not check the values: a store reads only states
     /// that it has written.
-    private mutating func plainMap(depth: Int, into writer: inout ByteWriter) throws {
-        guard depth <= Limits.nestingDepth else { throw NotPlain() }
+    private mutating func plainMap(depth: Int, into writer: inout ByteWriter) throws(CRDTError) {
+        guard depth <= Limits.nestingDepth else { throw notPlain }
         try expect(PlainForm.presence)
         let number = try count(unit: 3)
         writer.byte(EditBits.writesPresence | (number == 0 ? 0 : EditBits.fields))
         guard number > 0 else { return }
         writer.count(number)
         let width = Int(try byte())
-        guard width == 2 || width == 4 else { throw NotPlain() }
+        guard width == 2 || width == 4 else { throw notPlain }
         _ = try run(number * width)
         for _ in 0..<number {
             let key = place
@@ -237,39 +237,39 @@ extension ByteReader {
                 writer.byte(SlotEditBits.map)
                 let end = try count() + place
                 try plainMap(depth: depth + 1, into: &writer)
-                guard place == end else { throw NotPlain() }
-            default: throw NotPlain()
+                guard place == end else { throw notPlain }
+            default: throw notPlain
             }
         }
     }
 
-    private mutating func checkPlainMap(depth: Int) throws {
-        guard depth <= Limits.nestingDepth else { throw NotPlain() }
+    private mutating func checkPlainMap(depth: Int) throws(CRDTError) {
+        guard depth <= Limits.nestingDepth else { throw notPlain }
         try expect(PlainForm.presence)
         let number = try count(unit: 3)
         guard number > 0 else { return }
         let width = Int(try byte())
-        guard width == 2 || width == 4 else { throw NotPlain() }
+        guard width == 2 || width == 4 else { throw notPlain }
         var offsets = self
         _ = try run(number * width)
         let start = place
         var last: UnsafeRawBufferPointer?
         for _ in 0..<number {
-            guard try offsets.fixed(width: width) == place - start else { throw NotPlain() }
+            guard try offsets.fixed(width: width) == place - start else { throw notPlain }
             try checkKey(after: &last)
             switch try byte() {
             case PlainForm.register: try checkValue(depth: depth + 1)
             case SlotBits.map:
                 let end = try count() + place
                 try checkPlainMap(depth: depth + 1)
-                guard place == end else { throw NotPlain() }
-            default: throw NotPlain()
+                guard place == end else { throw notPlain }
+            default: throw notPlain
             }
         }
-        guard (place - start <= 0xFFFF) == (width == 2) else { throw NotPlain() }
+        guard (place - start <= 0xFFFF) == (width == 2) else { throw notPlain }
     }
 
-    private mutating func expect(_ expected: [UInt8]) throws {
-        for byte in expected { guard try self.byte() == byte else { throw NotPlain() } }
+    private mutating func expect(_ expected: [UInt8]) throws(CRDTError) {
+        for byte in expected { guard try self.byte() == byte else { throw notPlain } }
     }
 }

@@ -69,7 +69,7 @@ private struct Moving {
         }
         var result = seen.filter(isKnown)
         guard result.count < seen.count else { return seen }
-        for actor in seen.filter({ !isKnown($0) }).map(\.actor) + [new] {
+        for actor in seen.filter({ !isKnown($0) }).map({ $0.actor }) + [new] {
             guard let entry = counter?[actor], base.covers(entry.stamp) else { continue }
             result.append(CounterEdit.Baseline(actor: actor, point: entry.point))
         }

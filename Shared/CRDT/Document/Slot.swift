@@ -95,7 +95,7 @@ struct Slot: Sendable, Equatable {
     /// stamp first.
     var conflicts: [Value] {
         let showsAttachment = attachment.newest.map { stamp in register.newest.map { $0 <= stamp } ?? true }
-        return (showsAttachment ?? false ? attachment : register).reversed().map(\.value)
+        return (showsAttachment ?? false ? attachment : register).reversed().map { $0.value }
     }
 }
 

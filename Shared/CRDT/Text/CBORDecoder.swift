@@ -91,7 +91,7 @@ public struct CBORDecoder {
         case 0xF5: return .bool(true)
         case 0xF6, 0xF7: return .null
         case 0xF9: return .double(HalfFloat.number(of: UInt16(try reader.fixed(width: 2))))
-        case 0xFA: return .double(Double(Float(bitPattern: UInt32(try reader.fixed(width: 4)))))
+        case 0xFA: return .double(Double(Float(bitPattern: try reader.fixed(width: 4))))
         case 0xFB: return .double(Double(bitPattern: try reader.fixed64()))
         default: throw invalid("a simple value that is unknown here")
         }

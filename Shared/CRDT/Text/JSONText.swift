@@ -57,8 +57,8 @@ extension Value {
     public var unwritableNumber: Double? {
         switch self {
         case .double(let number) where !number.isFinite: number
-        case .array(let elements): elements.lazy.compactMap(\.unwritableNumber).first
-        case .object(let object): object.entries.lazy.compactMap(\.value.unwritableNumber).first
+        case .array(let elements): elements.lazy.compactMap { $0.unwritableNumber }.first
+        case .object(let object): object.entries.lazy.compactMap { $0.value.unwritableNumber }.first
         default: nil
         }
     }

@@ -66,7 +66,7 @@ public struct ResultRow {
             entries.append((key: documentIDField, value: id.value))
             for entry in fields.entries where !utf8Equal(entry.key, documentIDField) { entries.append(entry) }
             return .object(ObjectValue(unique: entries))
-        } catch let error as CRDTError {
+        } catch {
             throw DQLError.unreadable(error)
         }
     }

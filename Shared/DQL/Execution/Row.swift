@@ -93,17 +93,18 @@ struct FieldResolver: Sendable {
         return ObjectValue(unique: entries)
     }
 
-    private func value(of field: FieldReader, _ kind: FieldKind?, _ declared: TypeDeclaration?) throws
-        -> Value?
-    {
+    private func value(
+        of field: FieldReader, _ kind: FieldKind?, _ declared: TypeDeclaration?
+    ) throws(CRDTError) -> Value? {
         guard kind == .map else { return try field.value(kind) }
-        return try field.map().map { .object(try value(of: $0, declared)) }
+        guard let map = try field.map() else { return nil }
+        return .object(try value(of: map, declared))
     }
 
-    private func value(of map: MapReader, _ declared: TypeDeclaration?) throws -> ObjectValue {
+    private func value(of map: MapReader, _ declared: TypeDeclaration?) throws(CRDTError) -> ObjectValue {
         if !isStrict, declared?.children.isEmpty ?? true { return try map.value() }
         var entries: [ObjectValue.Entry] = []
-        try map.forEach { (key, field) throws in
+        try map.forEach { (key, field) throws(CRDTError) in
             let child = declared?[key]
             let kind = child?.kind ?? (isStrict ? .register : field.newestKind)
             if let value = try value(of: field, kind, child) { entries.append((key: key, value: value)) }

@@ -60,7 +60,7 @@ struct ReadableBody {
         key("_id")
         value(id)
         close("_id")
-        try document.root.forEach { (name, field) throws in
+        try document.root.forEach { (name, field) throws(CRDTError) in
             // `_id` never means a field of that name.
             if utf8Equal(name, "_id") {
                 rough = .all
@@ -89,7 +89,7 @@ struct ReadableBody {
         isReplaced = false
     }
 
-    private mutating func add(_ name: String, _ field: FieldReader) throws {
+    private mutating func add(_ name: String, _ field: FieldReader) throws(CRDTError) {
         separate()
         key(name)
         switch field.newestKind {
@@ -107,9 +107,9 @@ struct ReadableBody {
         value(read ?? .null)
     }
 
-    private mutating func map(_ map: MapReader?) throws {
+    private mutating func map(_ map: MapReader?) throws(CRDTError) {
         text.append(UInt8(ascii: "{"))
-        try map?.forEach { (name, field) throws in try add(name, field) }
+        try map?.forEach { (name, field) throws(CRDTError) in try add(name, field) }
         text.append(UInt8(ascii: "}"))
     }
 

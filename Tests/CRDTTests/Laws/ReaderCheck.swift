@@ -13,7 +13,9 @@ enum ReaderCheck {
 
     private static func compare(_ reader: MapReader, _ node: MapNode) throws {
         var visible = node.fields.filter { $0.slot.isVisible }[...]
-        try reader.forEach { (key, field) throws in
+        var fields: [(String, FieldReader)] = []
+        try reader.forEach { key, field in fields.append((key, field)) }
+        for (key, field) in fields {
             guard let expected = visible.popFirst(), utf8Equal(expected.key, key) else {
                 throw Broken("the field \(key) is read in place alone")
             }
