@@ -3,10 +3,11 @@
 import base64
 import json
 import os
+import re
 import urllib.parse
 import uuid
 
-from mimeo_harness import OneProcess, Peer, WebSocket
+from mimeo_harness import ROOT, OneProcess, Peer, WebSocket
 from system_test import SystemTest
 
 EXECUTE = "/api/v5/store/execute"
@@ -174,6 +175,72 @@ class Extremes(BadInput):
             for number in (1 << 31, (1 << 63) - 1, 1 << 63, (1 << 64) - 1):
                 body = b"\xa1\x69statement" + bytes([head]) + number.to_bytes(8, "big")
                 self.assert_answered(self.post(body, **{"Content-Type": "application/cbor"}), body)
+
+    def test_in_values_of_cbor(self):
+        """Numbers that JSON cannot hold, and forms that CBOR has for one value, as an argument and as a document."""
+        values = {
+            "NaN": "f97e00", "NaN of 64 bits": "fb7ff8000000000001", "infinity": "f97c00", "less than all": "fbfff0000000000000",
+            "-2^64": "3bffffffffffffffff", "2^64-1": "1bffffffffffffffff", "least": "3b7fffffffffffffff", "-0": "fb8000000000000000",
+            "the least above 0": "fb0000000000000001", "a number in nine bytes": "1b0000000000000001", "a large integer": "c249010000000000000000",
+            "a decimal": "c48221196ab3", "a decimal of a far power": "c4821b7fffffffffffffff01", "a time": "c1fb7e37e43c8800759c",
+            "undefined": "f7", "a simple value": "f8ff", "text in parts": "7f61616162ff", "text that is none": "62c328", "bytes": "43010203",
+            "a list without end": "9f01ff", "a map without end": "bf616101ff", "a key twice": "a2616101616102", "a key of a number": "a10101",
+            "keys alike": "a2" + "e\u0301".encode().hex().join(["63", "01"]) + "é".encode().hex().join(["62", "02"]), "a break": "ff"}
+        for name, value in values.items():
+            for statement in ("SELECT :v AS v, -:v AS w, :v + 1 AS x, [:v] AS y FROM boats", "INSERT INTO boats DOCUMENTS ({'v': :v})",
+                              "SELECT * FROM boats WHERE v = :v ORDER BY v LIMIT 1"):
+                text = statement.encode()
+                body = b"\xa2\x69statement\x78" + bytes([len(text)]) + text + b"\x64args\xa1\x61v" + bytes.fromhex(value)
+                answer = self.post(body, **{"Content-Type": "application/cbor"})
+                self.assert_answered(answer, f"{name} {statement}")
+        self.assertEqual(self.server.post_statement("SELECT * FROM boats ORDER BY v").status, 200)
+
+    def test_in_every_function(self):
+        """Each function of DQL with each number of arguments, of every type and size, in any place."""
+        described = (ROOT / "Shared/DQL/Functions.md").read_text()
+        functions = re.findall(r"`([a-z0-9_]+)\((.*)\)`", "\n".join(re.findall(r"^### .*$", described, re.M)))
+        self.assertGreater(len(functions), 60)
+        texts = ["", "a", "é🇩🇪", "%", "(a+)+$", "day", "YYYY-MM-DD", "2026-11-28T10:00:00Z", "+99999999-01-01T00:00:00Z", "Europe/Berlin", "1e400"]
+        numbers = [-(1 << 63), (1 << 63) - 1, -1, 0, 1, 1 << 62, 0.5, 1e308, -1e308, 1e19, 5e-324, 253_402_300_800_000]
+        values = [*texts, *numbers, None, True, [], [[]], [1, "a", None], {}, {"a": -1}]
+        arguments = {f"v{place}": value for place, value in enumerate(values)}
+        terms = [*(f":{name}" for name in arguments), "(1e308 * 10)", "(1e308 * 10 - 1e308 * 10)", "missing"]
+        self.server.execute("INSERT INTO boats DOCUMENTS ({'_id': 1})")
+        for name, parameters in functions:
+            count = parameters.count(",") + (parameters != "")
+            for some in range(min(1, count), count + 2):
+                calls = [", ".join(terms[(turn + place * 5) % len(terms)] for place in range(some)) for turn in range(len(terms))]
+                columns = ", ".join(f"`{name}`({call}) AS c{place}" for place, call in enumerate(calls))
+                self.assert_answered(self.server.post_statement(f"SELECT {columns} FROM boats", arguments), f"{name} of {some}")
+
+    def test_in_every_parameter_of_every_route(self):
+        """Each parameter and member that the description has, at its ends and of another type, one at a time."""
+        routes = self.server.request("GET", "/openapi.json").json["paths"]
+        admin = {"Authorization": "Bearer " + (self.server.data / "auth/admin.token").read_text().strip()}
+        values = ("-1", "0", str(1 << 63), str(-(1 << 63)), str(1 << 64), "1e308", "0.5", "NaN", "null", "[]", "{}", "%00", "%F0%9F%87%A9", "a" * 2000, "9-1")
+        # Left out: requests that stay open, and those that end what the others need.
+        left_out = ("/live", "/feed", "restart", "drain", "shutdown", "revocations", "erasures", "rebuild", "signing-keys", "truncat")
+        asked = 0
+        for path, operations in routes.items():
+            place = re.sub(r"{([^}]*)}", lambda name: self.server.database if "atabase" in name[1] else "cars", path)
+            if any(word in path for word in left_out):
+                continue
+            fields = admin if path.startswith("/admin") else self.server.authorization()
+            for method, operation in operations.items():
+                if method not in ("get", "post", "put", "patch"):
+                    continue
+                for parameter in operation.get("parameters", []):
+                    for value in values if parameter["in"] == "query" and method == "get" else ():
+                        whole = f"{place}?{parameter['name']}={value}"
+                        self.assert_answered(self.server.request("GET", whole, headers=fields), whole)
+                        asked += 1
+                body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+                for member in body.get("properties", {}):
+                    for value in ("-9223372036854775808", "9223372036854775807", "18446744073709551616", "-1", "0.5", "1e400", "[[]]", '{"a":-1}', '""', "null"):
+                        self.assert_answered(
+                            self.server.request(method.upper(), place, f'{{"{member}":{value}}}', {**fields, "Content-Type": "application/json"}), f"{place} {member} {value}")
+                        asked += 1
+        self.assertGreater(asked, 500)
 
 
 class Tokens(BadInput):
