@@ -82,3 +82,11 @@ class ConsolePages(SystemTest):
             expression="axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map((one) => "
             "`${one.id}: ${one.nodes.slice(0, 2).map(({ html }) => html.slice(0, 200)).join(' ')}`))")
         self.assertEqual(found["result"]["value"], [], place)
+
+    def assert_accessible_in_both(self, place):
+        """The same in light and in dark, with a name for every control and contrast for every text."""
+        for scheme in ("light", "dark"):
+            self.browser.prefer(scheme)
+            self.assertEqual(self.browser.run(NAMELESS), [], f"{place} in {scheme}")
+            self.assertEqual(self.browser.run(CONTRAST), [], f"{place} in {scheme}")
+            self.assert_accessible(f"{place} in {scheme}")

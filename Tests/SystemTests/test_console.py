@@ -152,7 +152,7 @@ class Pages(ConsolePages):
         report(f"console: first paint after {paint:.0f} ms")
         places = {
             "overview": "The last hour", "data/cars": "300 of 300", "data/cars/%22car-1%22": "document", "query": "Run", "live": "Live",
-            "sync": "No peer is connected", "attachments": "No attachments", "access": "API keys", "operations": "Memory", "api": "Statements",
+            "sync": "No peer is connected", "attachments": "No attachments", "people": "Let people have accounts", "access": "API keys", "operations": "Memory", "api": "Statements",
             "operations/log": "Last offset", "operations/statements": "None at the moment", "operations/storage": "Back up now",
             "operations/settings": "auth-gateway", "operations/events": "Audit",
         }
@@ -319,6 +319,29 @@ class Pages(ConsolePages):
         until(lambda: len(self.server.query("SELECT * FROM cars")) == 1, 10, "not inserted again")
         self.assert_sound()
 
+    def scroll(self, distance=240):
+        """Scrolls the table for 120 frames: the milliseconds of each, and the elements and rows that it has made."""
+        self.browser.run(f"const distance = {distance};" + """new Promise((done) => {
+            const table = document.querySelector('.table');
+            const [times, made, rows] = [[], [], []];
+            let [last, added] = [performance.now(), 0];
+            const seen = new MutationObserver((records) => {
+                for (const { addedNodes } of records) for (const one of addedNodes) added += 1 + (one.querySelectorAll?.('*').length ?? 0);
+            });
+            seen.observe(table, { subtree: true, childList: true });
+            const step = (now) => {
+                times.push(now - last);
+                made.push(added);
+                rows.push(table.querySelectorAll('.table-row').length);
+                [last, added] = [now, 0];
+                const leap = times.length % 10 === 0 ? (times.length % 20 ? 1 : -1) * table.scrollHeight / 2 : distance;
+                if (distance) table.scrollTop += leap;
+                if (times.length < 120) requestAnimationFrame(step); else { seen.disconnect(); window.frames = { times: times.slice(1), made: made.slice(1), rows }; done(); }
+            };
+            requestAnimationFrame(step);
+        })""")
+        return self.browser.run("window.frames")
+
     def test_a_change_is_seen_at_once_and_many_rows_scroll(self):
         count = pick(5_000, 100_000)
         self.insert("rows", [{"_id": f"{index:06}", "n": index, "text": f"row {index}"} for index in range(count)])
@@ -327,30 +350,19 @@ class Pages(ConsolePages):
         self.browser.await_text(f"{count:,} of {count:,}", 120)
         self.assertLess(self.browser.run("document.querySelectorAll('.table-row').length"), 80)
         # The work of a frame is what is in view, however many rows there are: steps of a few rows, and leaps over all of them.
-        self.browser.run("""new Promise((done) => {
-            const table = document.querySelector('.table');
-            const [times, made, rows] = [[], [], []];
-            let [last, added] = [performance.now(), 0];
-            new MutationObserver((records) => {
-                for (const { addedNodes } of records) for (const one of addedNodes) added += 1 + (one.querySelectorAll?.('*').length ?? 0);
-            }).observe(table, { subtree: true, childList: true });
-            const step = (now) => {
-                times.push(now - last);
-                made.push(added);
-                rows.push(table.querySelectorAll('.table-row').length);
-                [last, added] = [now, 0];
-                const leap = times.length % 10 === 0 ? (times.length % 20 ? 1 : -1) * table.scrollHeight / 2 : 240;
-                table.scrollTop += leap;
-                if (times.length < 120) requestAnimationFrame(step); else { window.frames = { times: times.slice(1), made: made.slice(1), rows }; done(); }
-            };
-            requestAnimationFrame(step);
-        })""")
-        frames = self.browser.run("window.frames")
-        report(f"console: {count:,} rows scroll at {1000 * len(frames['times']) / sum(frames['times']):.0f} frames a second, the slowest takes {max(frames['times']):.0f} ms "
-               f"and a frame makes {max(frames['made'])} elements at most")
-        self.assertGreater(max(frames["made"]), 0)
-        self.assertLessEqual(max(frames["made"]), 2_000)
-        self.assertLess(max(frames["rows"]), 80)
+        for _ in range(pick(1, 5)):
+            resting = max(self.scroll(distance=0)["times"])
+            frames = self.scroll()
+            report(f"console: {count:,} rows scroll at {1000 * len(frames['times']) / sum(frames['times']):.0f} frames a second, the slowest takes {max(frames['times']):.0f} ms "
+                   f"(at rest {resting:.0f} ms), and a frame makes {max(frames['made'])} elements at most")
+            self.assertGreater(max(frames["made"]), 0)
+            self.assertLessEqual(max(frames["made"]), 2_000)
+            self.assertLess(max(frames["rows"]), 80)
+            if resting < 34 and max(frames["times"]) < 50:
+                break
+        # On a machine that does other work, frames are late where nothing is scrolled, too.
+        if resting < 34:
+            self.assert_in_time(max(frames["times"]) / 1000, 0.05, "console: the slowest frame")
         self.browser.run("document.querySelector('.table').scrollTop = 1e9")
         self.browser.await_text(f"row {count - 1}")
         self.browser.run("document.querySelector('.table').scrollTop = 0")

@@ -331,7 +331,7 @@ class TeamInBrowser(ConsolePages):
         self.browser.click("Keep it")
         self.browser.await_text("reads everything; writes nothing")
         links = {name: self.invite(name) for name in ("ann", "bob")}
-        self.assert_accessible("people")
+        self.assert_accessible_in_both("people")
         self.sign_out()
 
         self.browser.open("about:blank")
@@ -339,17 +339,17 @@ class TeamInBrowser(ConsolePages):
         self.browser.await_text("Welcome, ann")
         self.browser.fill("A password", PASSWORD)
         self.browser.fill("The same again", PASSWORD)
-        self.assert_accessible("welcome")
+        self.assert_accessible_in_both("welcome")
         self.browser.click("Join", "button")
         self.browser.await_text("Account")
         self.go("account")
         self.browser.await_text("this one")
-        self.assert_accessible("account")
+        self.assert_accessible_in_both("account")
 
         asked = self.server.request("POST", "/_ditto/auth/join", {"databaseID": database, "name": "tablet"}).json
         self.browser.run(f"location.hash = '#/join/{database}/{asked['userCode'].lower()}'")
         self.browser.await_text("calls itself tablet")
-        self.assert_accessible("join")
+        self.assert_accessible_in_both("join")
         self.browser.fill("Name", "Ann's tablet")
         self.browser.click("Approve")
         self.browser.await_text("Ann's tablet joins.")
@@ -359,6 +359,11 @@ class TeamInBrowser(ConsolePages):
         self.assertEqual(execute(), 200)
         self.go("account")
         self.browser.await_text("Ann's tablet")
+        # The other pages as somebody sees them who is no administrator.
+        for place, text in (("overview", "ann"), ("data", "Data"), ("query", "Run"), ("people", "People is for administrators"), ("api", "Statements")):
+            self.go(place)
+            self.browser.await_text(text)
+            self.assert_accessible_in_both(f"{place}, for ann")
         self.sign_out()
         self.browser.fill("Name", "ann")
         self.browser.fill("Password", "wrong password")
@@ -372,8 +377,10 @@ class TeamInBrowser(ConsolePages):
         self.browser.click("Open this machine's server")
         self.go("people")
         self.browser.click("ann", "button.link")
+        self.assert_accessible_in_both("a person")
         self.browser.click("See what ann sees")
         self.browser.await_text("sees what ann sees")
+        self.assert_accessible_in_both("a look as somebody else")
         self.browser.click("End the look")
         self.browser.await_true("!document.body.innerText.includes('sees what ann sees')")
         self.go("people")
