@@ -1,7 +1,5 @@
-import Machine
-
 /// A bounded number of turns, given in the order in which they are asked for.
-final class Turns: Sendable {
+public final class BoundedTurns: Sendable {
     private struct State: Sendable {
         var taken = 0
         /// Callers that wait for a turn, or are about to.
@@ -10,25 +8,25 @@ final class Turns: Sendable {
 
     private let limit: Int
     private let waitingLimit: Int
-    private let patience: Duration
+    private let patience: Duration?
     private let state = Monitor(State())
 
     /// - Parameters:
     ///   - limit: the number of turns.
     ///   - waiting: how many may wait for one; more are turned away at once.
-    ///   - patience: how long each of them waits.
-    init(_ limit: Int, waiting: Int, for patience: Duration) {
+    ///   - patience: how long each of them waits; nil for as long as its task is not cancelled.
+    public init(_ limit: Int, waiting: Int, for patience: Duration?) {
         self.limit = limit
         waitingLimit = waiting
         self.patience = patience
     }
 
     /// How many wait.
-    var waiting: Int { state.waiting }
+    public var waiting: Int { state.waiting }
 
     /// Returns true when the caller has its turn, which it ends with `end`; false if it gets none in time, or
     /// its task is cancelled.
-    func begin() async -> Bool {
+    public func begin() async -> Bool {
         let isDecided = state.change { state -> Bool? in
             guard state.taken >= limit else {
                 state.taken += 1
@@ -49,5 +47,5 @@ final class Turns: Sendable {
     }
 
     /// Ends a turn; whoever waits longest has the next one.
-    func end() { state.change { $0.taken -= 1 } }
+    public func end() { state.change { $0.taken -= 1 } }
 }

@@ -29,6 +29,16 @@ public final class PendingAnswer<Value: Sendable>: Sendable {
     /// An answer that nobody has given yet.
     public init() {}
 
+    /// True once there is an answer.
+    public var isGiven: Bool {
+        state.withLock { state in
+            switch state {
+            case .given, .over: true
+            case .open, .awaited, .blocked: false
+            }
+        }
+    }
+
     /// Gives the answer, and resumes the one who waits. Returns false if there was one before.
     @discardableResult
     public func give(_ value: Value) -> Bool {

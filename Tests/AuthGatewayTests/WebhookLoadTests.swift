@@ -1,5 +1,6 @@
 import Foundation
 import Hummingbird
+import Machine
 import ServiceKit
 import Synchronization
 import Testing
@@ -12,8 +13,8 @@ struct WebhookLoadTests {
         try LoginRequest(json: #"{"databaseID":"fleet","provider":"p","token":"\#(token)"}"#.utf8)
     }
 
-    private static func provider(_ hook: ListenAddress, turns: Turns? = nil) -> WebhookProvider {
-        let all = Turns(Limits.webhookCalls, waiting: Limits.webhookWaiting, for: .seconds(60))
+    private static func provider(_ hook: ListenAddress, turns: BoundedTurns? = nil) -> WebhookProvider {
+        let all = BoundedTurns(Limits.webhookCalls, waiting: Limits.webhookWaiting, for: .seconds(60))
         return WebhookProvider(
             name: "p", url: "\(hook.origin)/hook", payload: .both, secrets: [],
             logger: GatewayFixture.quiet, timeout: .seconds(60), turns: turns ?? all)
@@ -46,7 +47,7 @@ struct WebhookLoadTests {
         let crowd = CrowdPart()
         try await ServiceHost(parts: [crowd], listen: .anyLoopbackPort, logger: GatewayFixture.quiet).run {
             hook async throws in
-            let provider = Self.provider(hook, turns: Turns(1, waiting: 1, for: .milliseconds(50)))
+            let provider = Self.provider(hook, turns: BoundedTurns(1, waiting: 1, for: .milliseconds(50)))
             let first = Task { try await provider.answer(try Self.request("first"), nowSeconds: 0) }
             #expect(await crowd.hasGathered(1))
             for _ in 0..<3 {
@@ -63,7 +64,7 @@ struct WebhookLoadTests {
 
     @Test("turns are given in order; whoever gives up or is turned away has none")
     func turns() async {
-        let turns = Turns(1, waiting: 2, for: .seconds(60))
+        let turns = BoundedTurns(1, waiting: 2, for: .seconds(60))
         #expect(await turns.begin())
         let order = Order()
         @Sendable func waiting(_ number: Int) -> Task<Bool, Never> {

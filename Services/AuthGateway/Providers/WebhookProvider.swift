@@ -2,6 +2,7 @@ import AsyncHTTPClient
 import CRDT
 import Foundation
 import Logging
+import Machine
 import ServiceKit
 import Synchronization
 
@@ -9,7 +10,7 @@ import Synchronization
 ///
 /// A call is tried up to three times if the connection fails or the answer is a 5xx. Calls that time out or
 /// get another answer are not retried. At most `Limits.webhookCalls` are in flight, each on a connection of
-/// its own; further logins wait for their turn, in order (`Turns`). Neither the login's token nor a signing
+/// its own; further logins wait for their turn, in order (`BoundedTurns`). Neither the login's token nor a signing
 /// secret appears in any log or error.
 final class WebhookProvider: Sendable {
     /// The members of the body.
@@ -34,7 +35,7 @@ final class WebhookProvider: Sendable {
     let secrets: [SigningSecret]
     private let logger: Logger
     private let timeout: Duration
-    private let turns: Turns
+    private let turns: BoundedTurns
     private let state = Mutex(State())
 
     /// - Parameters:
@@ -44,7 +45,8 @@ final class WebhookProvider: Sendable {
     init(
         name: String, url: String, payload: Payload, secrets: [SigningSecret], logger: Logger,
         timeout: Duration = Limits.webhookTimeout,
-        turns: Turns = Turns(Limits.webhookCalls, waiting: Limits.webhookWaiting, for: Limits.webhookTurn)
+        turns: BoundedTurns = BoundedTurns(
+            Limits.webhookCalls, waiting: Limits.webhookWaiting, for: Limits.webhookTurn)
     ) {
         self.turns = turns
         self.name = name
