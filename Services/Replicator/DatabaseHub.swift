@@ -308,11 +308,10 @@ package actor DatabaseHub {
 
     /// Operations after an offset, as soon as there are any; nil when the session is to end.
     nonisolated func operations(after offset: Offset, for session: UInt64) async -> LiveStream.Answer? {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                feed.follow(after: offset, for: session) { continuation.resume(returning: $0) }
-                if Task.isCancelled { feed.release(session) }
-            }
+        let answer = PendingAnswer<LiveStream.Answer?>()
+        feed.follow(after: offset, for: session) { answer.give($0) }
+        return await withTaskCancellationHandler {
+            await answer.value()
         } onCancel: {
             feed.release(session)
         }
