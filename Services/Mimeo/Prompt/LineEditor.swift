@@ -1,5 +1,6 @@
 import CLibEdit
 import Foundation
+import Machine
 
 /// The lines that a person types.
 protocol LineSource: Sendable {
@@ -105,9 +106,7 @@ final class LineEditor: LineSource, @unchecked Sendable {
     }
 
     private func onQueue<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async -> Result {
-        await withCheckedContinuation { continuation in
-            queue.async { continuation.resume(returning: body()) }
-        }
+        await PendingAnswer.of(queue, body)
     }
 
     /// The columns of the terminal on standard output; nil if it tells none.
