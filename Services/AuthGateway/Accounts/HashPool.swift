@@ -61,6 +61,9 @@ final class HashPool: Sendable {
     /// - Parameter threads: half of the processor's cores unless a test says otherwise.
     init(threads: Int = max(1, ProcessInfo.processInfo.activeProcessorCount / 2)) { self.threads = threads }
 
+    /// The number of logins that wait.
+    var waiting: Int { state.read { $0.count } }
+
     /// Runs a body on a thread, when it is the network's turn.
     /// - Throws: `AUTH-0413` if too many wait or the task is cancelled before, and as the body.
     func run<Value: Sendable>(
