@@ -45,7 +45,7 @@ export function Access({ database }) {
     <${Section} title="Keys that sign tokens" found=${keys} rows=${keys.value?.keys} empty="The first login makes one." columns=${[
       ["Key", (/** @type {any} */ one) => html`<code>${one.id}</code>`], ["Made", (/** @type {any} */ one) => html`<${Time} at=${Number(one.createdAt) * 1000} />`],
       ["", (/** @type {any} */ one) => one.retiresAt ? html`retires <${Time} at=${Number(one.retiresAt) * 1000} />` : "signs now"],
-    ]}>${mayAdmin("own") && html`<button type="button" onClick=${() => act(() => call("POST", `${base}/keys`, { body: {} }), "New tokens are signed with another key", keys.again)}>Next key</button>`}</${Section}>
+    ]}>${mayAdmin("own") && html`<button type="button" onClick=${() => act(() => call("POST", `${base}/keys`, { body: {} }), "New tokens are signed with another key", keys.again)}>Sign with a new key</button>`}</${Section}>
     ${hooks.value && html`<${Section} title="Webhooks for changes" found=${hooks} rows=${hooks.value.webhooks} empty="None. A webhook gets each change of the database as a call." columns=${[
       ["To", (/** @type {any} */ one) => one.url], ["Of", (/** @type {any} */ one) => `${one.collections?.join(", ") ?? "all collections"}${one.where ? ` where ${one.where}` : ""}`],
       ["State", (/** @type {any} */ one) => html`<span class=${`badge ${one.state === "fails" ? "failed" : "ok"}`}>${one.state}</span> ${one.failure ?? ""}`], ["Behind", (/** @type {any} */ one) => String(one.lag)],
@@ -98,7 +98,7 @@ function NewWebhook({ base, close }) {
     note("The provider is there. Try a login");
     close();
   }}><label>Name<input name="name" required /></label><label>URL<input name="url" type="url" placeholder="https://" required /></label>
-    <label>Payload<select name="payload"><option value="both">both</option><option value="current">current</option><option value="legacy">legacy</option></select></label></${FormDialog}>`;
+    <label>What it is sent<select name="payload"><option value="both">a login in the form of Ditto 5 and of Ditto 4</option><option value="current">in the form of Ditto 5</option><option value="legacy">in the form of Ditto 4</option></select></label></${FormDialog}>`;
 }
 
 /** @param {{path: string, close: () => void}} props */
