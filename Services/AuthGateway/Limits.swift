@@ -154,6 +154,8 @@ public enum Limits {
     static let deviceNameBytes = 64
     /// Most accounts in one answer.
     static let accountsPerPage = 1_000
+    /// Most users of a database with limits of their own: one record has them all.
+    static let limitedUsers = 1_000
     /// Most sets of permissions of a database.
     static let permissionSets = 256
     /// Length of an administrator's look at what an account sees.

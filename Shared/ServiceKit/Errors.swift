@@ -60,6 +60,8 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     case tooMuchHeld = "SRV-0430"
     /// 431: the header fields of the request are too long or too many.
     case headTooLarge = "SRV-0431"
+    /// 429: a database, or one user of it, has reached one of its limits (`LimitReached`).
+    case limitReached = "SRV-0432"
     /// 400: the request is malformed, as HTTP or for its route.
     case badRequest = "SRV-0400"
     /// 426: the path speaks only WebSocket, and the upgrade must be the first request of its connection.

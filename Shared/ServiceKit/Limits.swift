@@ -312,6 +312,14 @@ public enum Limits {
     static let measureInterval: Duration = .seconds(5)
     /// Combinations of method, route and status that a process counts: more than there are.
     static let requestKinds = 2_000
+    /// What a database or user may use at once of a limit by the second: two seconds of it.
+    static let limitBurst: Duration = .seconds(2)
+    /// Window of what metrics tell of such a limit: twice the interval of usual scrapes.
+    static let limitWindow: Duration = .seconds(20)
+    /// Seconds after which a peer without a place for its session asks again.
+    static let limitedSessionSeconds: Double = 10
+    /// Databases and users whose use is counted, about 300 bytes each.
+    static let limitedSubjects = 65_536
     /// Life of a named admin credential unless said otherwise: people forget what they have handed out.
     public static let adminCredentialSeconds: Int64 = 90 * 86_400
     /// Longest life of a named admin credential.

@@ -191,6 +191,10 @@ enum AuthorizationMatrix {
         .init(
             route: "POST /admin/auth/databases/:database/explain-access", role: .read,
             cells: "\(nobodyButAdmin) 400"),
+        .init(
+            route: "GET /admin/auth/databases/:database/limits", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "PUT /admin/auth/databases/:database/limits", role: .own, cells: "\(nobodyButAdmin) 204"),
         // What a login may is its provider's word; a credential that comes with it says nothing.
         .init(route: "POST /_ditto/auth/login", cells: "400 400 400 400 400 400 400 400 400"),
         .init(route: "GET /_ditto/auth/jwks.json", cells: everybody),

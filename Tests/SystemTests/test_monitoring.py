@@ -63,6 +63,8 @@ ALERTS = {
     "MimeoDiskFilling": ({'mimeo_disk_free_bytes{volume="data"}': turns(50, 19),
                           'mimeo_disk_size_bytes{volume="data"}': "100x500"}, 600),
     "MimeoDiskNearlyFull": ({"mimeo_disk_nearly_full": turns(0, 1)}, 0),
+    "MimeoLimitNear": ({'mimeo_limit_used{database="d", of="user", limit="sessions"}': turns(4, 5),
+                        'mimeo_limit_most{database="d", of="user", limit="sessions"}': "6x500"}, 300),
     "MimeoCertificateEnds": ({"mimeo_tls_certificate_expiry_timestamp_seconds": f"{FAULT + 7 * 86400}x500"}, 10),
     "MimeoRefusedWrites": ({'mimeo_sync_refused_writes_total{code="c"}': grows(20)}, 640),
     "MimeoLoginsFail": ({'mimeo_auth_logins_total{result="failed"}': grows(1)}, 340),

@@ -44,6 +44,8 @@ struct AdminRoutes: Sendable {
             (.delete, "/admin/auth/sealing-key/previous"),
             (.get, "/admin/auth/restore"), (.post, "/admin/auth/restore"),
             (.post, "/admin/auth/databases/:database/explain-access"),
+            (.get, "/admin/auth/databases/:database/limits"),
+            (.put, "/admin/auth/databases/:database/limits"),
             (.get, "/admin/auth/whoami"),
             (.get, "/admin/auth/credentials"), (.post, "/admin/auth/credentials"),
             (.delete, "/admin/auth/credentials/:credential"),
@@ -103,6 +105,8 @@ struct AdminRoutes: Sendable {
         if let answer = try await answerPeople(method, path, request, context, database) { return answer }
         switch (method, parts.last.map(String.init)) {
         case (.get, "databases"): return try showDatabase(database)
+        case (.get, "limits"): return showLimits(database)
+        case (.put, "limits"): return try await putLimits(request, database)
         case (.get, "providers") where path.hasSuffix("/:provider"):
             return try showProvider(try provider(context), database)
         case (.patch, "providers"): return try await changeProvider(request, try provider(context), database)

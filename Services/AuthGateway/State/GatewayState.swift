@@ -143,6 +143,7 @@ final class GatewayState: Sendable {
             for join in directory.joins.values where join.databaseID == id {
                 try writer.remove(join.id, JoinRecord.self)
             }
+            try writer.remove(id.text, DatabaseLimits.self)
             for revocation in directory.revocations.values where revocation.databaseID == id {
                 try writer.remove(revocation.id, Revocation.self)
             }

@@ -17,7 +17,8 @@ extension ReplicatorPart {
             guard try await log.databaseExists(identity.databaseID) else {
                 throw ReplicatorError.unknownDatabase
             }
-            return Guest(identity: identity, token: token)
+            let place = try authenticator.sessionPlace(of: identity)
+            return Guest(identity: identity, token: token, place: place)
         } answerHeaders: {
             [(PeerSync.challengeHeader, $0.challenge.text)]
         } handle: { [self] channel, guest, logger in
@@ -33,6 +34,8 @@ extension ReplicatorPart {
     private struct Guest: Sendable {
         let identity: Identity
         let token: String
+        /// Given back at the end, or with the guest if the session never begins.
+        let place: UsageMeter.Place?
         let challenge = PeerChallenge()
 
         /// Checks the proof of a hello; nil if the token names no key, and so asks for none.
@@ -134,6 +137,7 @@ extension ReplicatorPart {
             greeting.cancel()
             rights.unfollow()
             noteEnd(of: number, rights.identity, since: start, reason)
+            guest.place?.leave()
             Task { await ended(number, at: hub) }
         }
     }

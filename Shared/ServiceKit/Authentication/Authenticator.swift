@@ -48,14 +48,29 @@ public final class Authenticator: Sendable {
         self.init(source: issuer ?? system, system: system)
     }
 
-    /// The identity that an HTTP request carries.
-    /// - Throws: `AUTH-0109` without a token, `AUTH-0101` to `AUTH-0112`, `AUTH-0201`; `SRV-0601`,
+    /// The identity that an HTTP request carries. Counts the request for its database and user.
+    /// - Throws: `AUTH-0109` without a token, `AUTH-0101` to `AUTH-0112`, `AUTH-0201`; `SRV-0432`, `SRV-0601`,
     ///   `SRV-0602`.
     public func identity(for request: Request, databaseID: DatabaseID? = nil) async throws -> Identity {
         let identity = try await identity(
             authorization: request.headers[.authorization], databaseID: databaseID)
         try checkHost(request.head.authority, of: identity)
+        try count(identity)
         return identity
+    }
+
+    /// Counts a request, and lets its user pay for its bytes.
+    private func count(_ identity: Identity) throws(LimitReached) {
+        guard let system, let limits = system.directory.limits(of: identity.databaseID) else { return }
+        try system.usage.admit(identity, under: limits)
+        UsageCharge.current?.name(
+            UsageCharge.Payer(meter: system.usage, identity: identity, limits: limits))
+    }
+
+    /// Counts a session that begins.
+    /// - Throws: `SRV-0432`.
+    public func sessionPlace(of identity: Identity) throws(LimitReached) -> UsageMeter.Place? {
+        try system?.usage.begin(identity, under: system?.directory.limits(of: identity.databaseID))
     }
 
     /// The identity that signed a URL for an attachment, as far as it reads now: its user, peer, token or API
@@ -67,16 +82,18 @@ public final class Authenticator: Sendable {
         try requireTrust()
         if !knowsKey(of: token) { replaceKeys(try await source.refreshedKeys()) }
         let now = nowSeconds()
+        let identity: Identity
         do throws(IdentityError) {
-            let identity = try verifier.withLock { verifier throws(IdentityError) in
+            identity = try verifier.withLock { verifier throws(IdentityError) in
                 try verifier.verifyURL(token, attachment: attachment, nowSeconds: now)
             }
             if let refusal = revocation(of: identity) { throw refusal }
             try checkHost(request.head.authority, of: identity)
-            return identity
         } catch {
             throw error.ofURL
         }
+        try count(identity)
+        return identity
     }
 
     /// Refuses a token of another database when the host's first label is a database's id, as in
@@ -120,7 +137,9 @@ public final class Authenticator: Sendable {
     public func identityNow(authorization: String, host: String?) -> Identity? {
         guard let token = Self.bearer(authorization), (try? requireTrust()) != nil,
             let identity = APIKey.isOne(token) ? known(apiKey: token) : remembered(token),
-            (try? checkHost(host, of: identity)) != nil
+            (try? checkHost(host, of: identity)) != nil,
+            // A request that is counted takes the long way.
+            system?.directory.limits(of: identity.databaseID) == nil
         else { return nil }
         return identity
     }

@@ -13,7 +13,7 @@ extension ServiceError: HTTPReportable {
         case .bodyTooLarge: .contentTooLarge
         case .lineTooLong: .uriTooLong
         case .encodingUnknown: .unsupportedMediaType
-        case .tooManyRunning, .tooMuchHeld: .tooManyRequests
+        case .tooManyRunning, .tooMuchHeld, .limitReached: .tooManyRequests
         case .headTooLarge: .requestHeaderFieldsTooLarge
         case .badRequest, .tooManyValues: .badRequest
         case .upgradeRequired: .upgradeRequired

@@ -35,6 +35,7 @@ struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Contex
 
     private func answer(_ request: Request, _ context: ServiceContext) async throws -> Response {
         let started = ContinuousClock.now
+        let charge = UsageCharge.isNeeded.load(ordering: .relaxed) ? UsageCharge() : nil
         var context = context
         context.logger[metadataKey: "hb.request.id"] = nil
         // The gate has made it, or found it sane.
@@ -52,11 +53,11 @@ struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Contex
                 let traced = context
                 response = try await RequestTrace.$current.withValue(trace) {
                     try await InstrumentationContext.$current.withValue(span?.context) {
-                        try await inner.respond(to: asked.prepared(traced), context: traced)
+                        try await routed(asked, traced, charge)
                     }
                 }
             } else {
-                response = try await inner.respond(to: asked.prepared(context), context: context)
+                response = try await routed(asked, context, charge)
             }
         } catch {
             response = ErrorAnswer.response(for: error)
@@ -64,11 +65,23 @@ struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Contex
             report(error, response.status, context)
         }
         response = try await response.inForm(for: request).packed(for: request)
+        if let charge { response = response.charged(to: charge) }
         cors.apply(to: &response, for: request)
         if request.method == .head { response = response.createHeadResponse() }
         observe(request, response.status, ContinuousClock.now - started, context)
         span?.end(request, response.status, route: context.endpointPath)
         return response
+    }
+
+    private func routed(
+        _ request: Request, _ context: ServiceContext, _ charge: UsageCharge?
+    ) async throws -> Response {
+        guard let charge else {
+            return try await inner.respond(to: request.prepared(context), context: context)
+        }
+        return try await UsageCharge.$current.withValue(charge) {
+            try await inner.respond(to: request.charged(to: charge).prepared(context), context: context)
+        }
     }
 
     private func report(_ error: any Error, _ status: HTTPResponse.Status, _ context: ServiceContext) {

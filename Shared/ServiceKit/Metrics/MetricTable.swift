@@ -54,6 +54,13 @@ public struct MetricRow: Sendable {
         MetricRow("mimeo_budget_bytes", .gauge, ["kind"], "How much of it they may hold."),
         MetricRow(
             "mimeo_budget_refused_total", .counter, ["kind"], "Requests that would have held more."),
+        MetricRow(
+            "mimeo_limit_used", .gauge, ["database", "of", "limit"],
+            "Use of a limit of a database, or of the user nearest to it, in this process."),
+        MetricRow("mimeo_limit_most", .gauge, ["database", "of", "limit"], "That limit."),
+        MetricRow(
+            "mimeo_limit_refused_total", .counter, ["of", "limit"],
+            "Requests and sessions that a limit refused."),
         MetricRow("process_cpu_seconds_total", .counter, "Processor time of the process."),
         MetricRow("process_open_fds", .gauge, "Open files and sockets of the process."),
         MetricRow("process_max_fds", .gauge, "The limit of open files and sockets."),

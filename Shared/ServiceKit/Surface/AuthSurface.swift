@@ -91,7 +91,7 @@ extension Surface {
 
     /// `/admin/auth/…`.
     static let adminOfLogins =
-        databaseRoutes + providerRoutes + keyRoutes + accessRoutes + auditRoutes + sealingRoutes
+        databaseRoutes + limitRoutes + providerRoutes + keyRoutes + accessRoutes + auditRoutes + sealingRoutes
         + restoreRoutes + credentialRoutes
 
     private static let erasure = Schema.members([
@@ -99,6 +99,28 @@ extension Surface {
         .always("erases", .flag, "False for a database that an earlier version deleted and kept."),
         .always("receipts", receipts),
     ])
+
+    private static let limitsOf: [Schema.Member] = [
+        .maybe("whole", .object, "Of all users together: requestsPerSecond, bytesPerSecond, sessions."),
+        .maybe("eachUser", .object, "The same of each user."),
+        .maybe("users", .object, "The same of users by their names, instead of eachUser."),
+    ]
+
+    private static let limitRoutes: [RouteDescription] = [
+        RouteDescription(
+            .get, "\(base)/limits", "showLimits", .admin(.read),
+            "Shows the limits of a database and of its users.",
+            answers: [.init(200, "The limits.", .json(.members(limitsOf)))], failures: [unknown]),
+        RouteDescription(
+            .put, "\(base)/limits", "putLimits", .admin(.own),
+            "Sets the limits of a database and of its users, all at once.",
+            details: """
+                A limit that is not named is without a bound. Each process of a service counts by itself. \
+                Whatever is beyond a limit is refused with 429 and Retry-After.
+                """,
+            body: .json(.members(limitsOf), isRequired: false),
+            answers: [noContent], failures: [malformed, unknown]),
+    ]
 
     private static let databaseRoutes: [RouteDescription] = [
         RouteDescription(

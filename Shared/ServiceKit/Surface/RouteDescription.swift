@@ -172,7 +172,7 @@ public struct RouteDescription: Sendable {
                     "AUTH-0107", "AUTH-0108", "AUTH-0109", "AUTH-0110", "AUTH-0111", "AUTH-0112"),
                 Failure(403, "AUTH-0203"), Failure(503, "SRV-0601", "SRV-0602", "SRV-0603"),
                 // Large bodies and answers.
-                Failure(400, "SRV-0412"), Failure(429, "SRV-0430"), Failure(503, "SRV-0503"),
+                Failure(400, "SRV-0412"), Failure(429, "SRV-0430", "SRV-0432"), Failure(503, "SRV-0503"),
             ]
         case .admin:
             [Failure(403, "SRV-0402", "SRV-0403"), Failure(503, "SRV-0602", "SRV-0603")]

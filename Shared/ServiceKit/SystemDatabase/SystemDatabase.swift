@@ -34,6 +34,8 @@ public actor SystemDatabase {
 
     /// Contact with the log, for everybody in this process who decides about credentials.
     public nonisolated let contact: LogContact
+    /// The use that clients of this process make of their databases.
+    public nonisolated let usage = UsageMeter()
     /// The audit of this process.
     public nonisolated let audit: AuditLog
     private let log: any OperationLog
@@ -295,6 +297,7 @@ public actor SystemDatabase {
             // A record of a later version may be a revocation: reports it rather than let somebody in.
             unread = directory.unreadable == 0 ? nil : "\(directory.unreadable) records cannot be read"
             directory.measureBackups()
+            if !directory.limits.isEmpty { UsageCharge.isNeeded.store(true, ordering: .relaxed) }
             let isAccepted = restoreNotice?.isAccepted(in: directory) ?? false
             if isAccepted {
                 restoreFile.remove()

@@ -59,8 +59,9 @@ public struct SystemDatabasePart: ServicePart {
             ? [Unreadiness(name, .noDatabase, "the log has no database")] : []
     }
 
-    /// Tells the age of the contact with the log.
+    /// Tells the use of limits, and the age of the contact with the log.
     public func measure() async {
+        system.usage.measure(Array(system.directory.limits.values))
         guard let silence = system.contact.silence else { return }
         Measured.set("mimeo_log_contact_age_seconds", silence / .seconds(1))
     }

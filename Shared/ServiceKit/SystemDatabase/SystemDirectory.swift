@@ -45,6 +45,8 @@ public struct SystemDirectory: Sendable {
     public private(set) var joins: [String: JoinRecord] = [:]
     /// By the place.
     public private(set) var loginFailures: [String: LoginFailures] = [:]
+    /// By the database's id.
+    public private(set) var limits: [String: DatabaseLimits] = [:]
     /// The compiled rights of the API keys.
     private var rights: [String: CompiledGrant] = [:]
     /// Documents with a shape that this version does not know: `<collection>/<id>`.
@@ -83,6 +85,7 @@ public struct SystemDirectory: Sendable {
         _ = try Self.update(&accountLinks, &strange, transaction, after)
         _ = try Self.update(&joins, &strange, transaction, after)
         _ = try Self.update(&loginFailures, &strange, transaction, after)
+        _ = try Self.update(&limits, &strange, transaction, after)
         _ = try Self.update(&backups, &strange, transaction, after)
         _ = try Self.update(&attachmentBuckets, &strange, transaction, after)
     }
@@ -90,7 +93,7 @@ public struct SystemDirectory: Sendable {
     /// Number of records with a shape that this version does not know.
     var unreadable: Int {
         // These open nothing, so one of a later version is no reason to trust nobody.
-        let harmless = [SystemCollectionName.backups, .attachmentBuckets, .loginFailures]
+        let harmless = [SystemCollectionName.backups, .attachmentBuckets, .loginFailures, .limits]
             .map { "\($0.rawValue)/" }
         return strange.count { id in !harmless.contains { id.hasPrefix($0) } }
     }
@@ -154,6 +157,11 @@ public struct SystemDirectory: Sendable {
     /// A database that exists; nil for an unknown or deleted one.
     public func database(_ id: DatabaseID) -> DatabaseRecord? {
         databases[id].flatMap { $0.deletedAtSeconds == nil ? $0 : nil }
+    }
+
+    /// The limits of a database; nil if it has none.
+    public func limits(of database: DatabaseID) -> DatabaseLimits? {
+        limits.isEmpty ? nil : limits[database.text]
     }
 
     /// The revocation of a user, peer or token; nil if there is none.

@@ -41,6 +41,8 @@ public enum SystemCollectionName: String, Sendable, CaseIterable {
     case joins
     /// `LoginFailures`, by the place.
     case loginFailures
+    /// `DatabaseLimits`, by the database's id.
+    case limits
 
     /// The collection's name.
     public var name: CollectionName { CollectionName(rawValue) }
