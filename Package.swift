@@ -247,7 +247,9 @@ let checks: [Target] = [
         exclude: ["Fixtures"]),
     tests("WriteAheadTests", ["WriteAhead", "FaultDisk", "TestSupport", grdb]),
     tests("SyncTests", ["Sync", "Exchange", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
-    tests("IdentityTests", ["Identity", "CRDT", crypto, certificates, asn1, nioCore, nioEmbedded, nioSSL]),
+    tests(
+        "IdentityTests",
+        ["Identity", "CRDT", "DQL", crypto, certificates, asn1, nioCore, nioEmbedded, nioSSL]),
     tests("AttachmentsTests", ["Attachments", "TestSupport", crypto]),
     tests(
         "ServiceKitTests",

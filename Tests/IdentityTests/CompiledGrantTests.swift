@@ -1,5 +1,7 @@
 import CRDT
+import DQL
 import Foundation
+import Synchronization
 import Testing
 
 @testable import Identity
@@ -14,6 +16,36 @@ struct CompiledGrantTests {
         let compiled = try CompiledGrant(Grant(read: side, queryLanguage: language))
         #expect(!compiled.write.allowsAnything)
         return compiled.read
+    }
+
+    /// The nodes that are visited while a grant is compiled.
+    private static func steps(_ rules: AccessRules) throws -> Int {
+        let count = Atomic<Int>(0)
+        try Preparation.interrupted(
+            by: {
+                count.add(1, ordering: .relaxed)
+                return nil
+            }
+        ) { _ = try CompiledGrant(Grant(read: rules)) }
+        return count.load(ordering: .relaxed)
+    }
+
+    @Test(
+        "compiling takes as long as the queries are, in one collection or in many, and twice as many twice",
+        arguments: [true, false])
+    func growth(isOneCollection: Bool) throws {
+        let steps = try [128, 256, 512, 1_024].map { count in
+            let queries = (0..<count).map { number in
+                (isOneCollection ? "c" : CollectionName("c\(number)"), ["_id LIKE 'a\(number)-%'"])
+            }
+            return try Self.steps(
+                AccessRules(
+                    everything: false, queriesByCollection: Dictionary(queries, uniquingKeysWith: +)))
+        }
+        #expect(steps[0] > 128)
+        for (before, after) in zip(steps, steps.dropFirst()) {
+            #expect(abs(after - 2 * before) <= before / 10, "\(steps)")
+        }
     }
 
     @Test("a document is allowed where one of its collection's queries holds for its id")

@@ -190,6 +190,37 @@ struct RunningStatementTests {
         }
     }
 
+    @Test("writes that wait with one that is too slow go the slow way with it, and are done once each")
+    func slowGroup() async throws {
+        try await QueryBench.each { bench in
+            let (log, pool) = (MeddledLog(try await bench.openLog()), EvaluationPool())
+            try await bench.serving(log, pool: pool) { client async throws in
+                let list = Value.array((0..<60).map { .int($0) })
+                for id in 1...4 {
+                    _ = try await client.execute(
+                        "INSERT INTO c DOCUMENTS ({'_id': \(id), 'l': :l})", ["l": list])
+                }
+                let (gate, opening) = AsyncStream<Void>.makeStream()
+                log.meddle { for await _ in gate {} }
+                // The client opens eight connections at most.
+                let texts =
+                    ["INSERT INTO c DOCUMENTS ({'_id': 0})"]
+                    + (1...4).map {
+                        "UPDATE c APPLY n INCREMENT BY 1 WHERE NOT (\(Self.condition)) AND _id <> -\($0)"
+                    } + ["UPDATE c SET q = 1 WHERE _id = 1", "UPDATE c SET q = 2 WHERE _id = 2"]
+                let writes = texts.map { text in Task { try await client.execute(text) } }
+                _ = try await Self.evaluations(pool, writes.count)
+                opening.finish()
+                for write in writes { #expect(try await write.value.status == 200) }
+                #expect(
+                    try await client.execute("SELECT RAW n FROM c WHERE _id > 0").rows
+                        == ["4", "4", "4", "4"])
+                #expect(try await client.execute("SELECT RAW q FROM c").rows.sorted() == ["1", "2"])
+            }
+            await log.close()
+        }
+    }
+
     @Test("an answer of too many bytes is an error that names its bound")
     func answerBytes() async throws {
         var bounds = QueryServicePart.Bounds()

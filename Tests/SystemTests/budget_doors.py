@@ -1,5 +1,5 @@
-"""The doors that `test_budget` tries: requests of a credential that may only read, or of nobody, that cost the server
-as much as somebody could think of. Each names the kind of its cost.
+"""The doors that `test_budget` tries: requests of a credential that may only read, of one that may also write, or of
+nobody, that cost the server as much as somebody could think of. Each names the kind of its cost.
 """
 
 import dataclasses
@@ -27,6 +27,10 @@ class Door:
     request: tuple
     reads: bool = True
     anonymous: bool = False
+    writes: bool = False
+    """True for a credential that may write too, below a collection of its own."""
+    begins: bytes = b""
+    """Bytes that begin a request which never ends, in place of a request."""
     is_known: bool = False
     """True for those that were found open once."""
     subscriptions: tuple = ()
@@ -130,6 +134,8 @@ def of_rows():
     """Statements that compute or gather."""
     wide = "SELECT repeat(s, 100) AS x FROM big LIMIT 18000"
     yield Door("pairs", "time", 32, execute(f"SELECT * FROM big WHERE {PAIRS}", l=list(range(1_500))))
+    yield Door("turns that keep their threads", "threads", 64, execute(
+        f"SELECT repeat(s, 10) AS x FROM big WHERE {PAIRS} ORDER BY s", l=list(range(1_500))))
     yield Door("a sort of large values", "disk", 8, execute(
         "SELECT repeat(s, 60) AS x FROM big ORDER BY repeat(s, 60) || `_id` DESC LIMIT 15000"))
     yield Door("groups of large values", "memory", 8, execute(
@@ -205,6 +211,44 @@ def of_frames():
         (f"SELECT * FROM big WHERE {PAIRS} OR n = {-number}", {"l": list(range(1_500))}) for number in range(8)))
 
 
+def of_writes():
+    """Writes: large, many, slow, refused."""
+    def write(name, cost, count, statement, **arguments):
+        return Door(name, cost, count, execute(statement, **arguments), writes=True)
+
+    insert = "INSERT INTO theirs DOCUMENTS (:d) ON ID CONFLICT DO UPDATE"
+    many = [{"_id": number, "n": number, "s": "text " * 4} for number in range(5_000)]
+    yield write("a document of five megabytes", "disk", 8, insert, d={"_id": "x", "t": "t" * 5_000_000})
+    yield write("documents of a bulk", "time", 8, insert, d=many)
+    yield write("small writes", "time", 32, insert, d={"_id": "y", "n": 1})
+    yield write("writes of all documents", "time", 8, "UPDATE theirs SET n = n + 1 WHERE n >= 0")
+    yield write("writes with a where", "time", 32, f"UPDATE big SET n = 1 WHERE {REGEX}")
+    yield write("refused writes", "time", 32, "INSERT INTO honest DOCUMENTS (:d)", d={"_id": "y", "n": 1})
+    yield write("large refused writes", "memory", 8, "INSERT INTO honest DOCUMENTS (:d)", d=many)
+    yield Door("transactions of many writes", "time", 16, post(EXECUTE, json.dumps({"transaction": [
+        {"statement": f"UPDATE theirs SET n = n + {number} WHERE _id = {number}"} for number in range(1_000)]})),
+        writes=True)
+    yield Door("transactions that fail at their end", "time", 8, post(EXECUTE, json.dumps({"transaction": [
+        {"statement": insert, "args": {"d": many}},
+        {"statement": "INSERT INTO honest DOCUMENTS ({'_id': 'y'})"}]})), writes=True)
+    yield Door("commands of before DQL", "time", 8, post("/api/v4/store/write", json.dumps({"commands": [
+        {"method": "upsert", "collection": "theirs", "id": number, "value": {"n": number}}
+        for number in range(1_000)]})), writes=True)
+
+
+def of_connections():
+    """Connections that begin something and never end it."""
+    host = b"Host: localhost\r\n"
+    yield Door("half heads", "streams", 300, (), begins=b"POST /api/v5/store/execute HTTP/1.1\r\n" + host)
+    yield Door("half bodies", "memory", 100, (), begins=(
+        b"POST /_ditto/auth/login HTTP/1.1\r\n" + host + b"Content-Length: 60000\r\n\r\n{"))
+    yield Door("silent connections", "streams", 300, (), begins=b"G")
+    yield Door("half frames of a WebSocket", "streams", 100, (), begins=(
+        b"GET /_ditto/sync HTTP/1.1\r\n" + host + b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
+        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        b"\x02\xff\x00\x00\x00\x00\x00\xff\x00\x00"))
+
+
 def doors():
     found = [dataclasses.replace(door, is_known=True) for door in known()]
-    return found + [*of_text(), *of_rows(), *of_streams(), *of_frames()]
+    return found + [*of_text(), *of_rows(), *of_streams(), *of_frames(), *of_writes(), *of_connections()]

@@ -1,5 +1,5 @@
-"""Each door of `budget_doors`, opened by a credential that may only read or by nobody, beside honest clients of another
-one: reads, writes, health and logins go on, and memory stays bounded.
+"""Each door of `budget_doors`, opened by one credential or by nobody, beside honest clients of another one: reads,
+writes, health and logins go on, and memory stays bounded.
 
 An idle server of the same program runs beside it on the same machine, with the same honest clients: its times say how
 busy the machine is, and the bounds grow with them.
@@ -28,6 +28,7 @@ from wire_peer import WirePeer  # noqa: E402
 
 EVERYTHING = {"everything": True, "queriesByCollection": {}}
 NOTHING = {"everything": False, "queriesByCollection": {}}
+OWN = {"everything": False, "queriesByCollection": {"theirs": ["true"], "big": ["true"]}}
 BOUNDS = {"read": 0.2, "write": 0.5, "health": 0.2, "login": 0.5}
 """Seconds for all but one in a hundred requests, on a machine that is idle otherwise."""
 SLACK = pick(10, 1)
@@ -85,6 +86,11 @@ class Attacker(threading.Thread):
             self._stopping.wait(0.01)
 
     def _once(self):
+        if self._door.begins:
+            with contextlib.closing(socket.create_connection(self._address, timeout=60)) as self._socket:
+                self._socket.sendall(self._door.begins)
+                self._stopping.wait()
+            return
         method, path, body, headers = self._door.request
         if not self._door.anonymous:
             headers = {**headers, "Authorization": f"Bearer {self._key}"}
@@ -156,6 +162,7 @@ class BudgetTest(SystemTest):
                 "INSERT INTO large DOCUMENTS (:d) ON ID CONFLICT DO UPDATE",
                 {"d": {"_id": "x", "t": f"{number % 10}" * 4_000_000}})
         self.reader = self.api_key(self.victim, "attacker", NOTHING)
+        self.writer = self.api_key(self.victim, "writer", OWN)
         self.probes = [Probe(server, self.api_key(server, "honest", EVERYTHING))
                        for server in (self.victim, self.control)]
         for probe in self.probes:
@@ -195,7 +202,8 @@ class BudgetTest(SystemTest):
         for probe in self.probes:
             probe.round()
         attackers = [Subscriber(self.victim, door, self.reader) if door.subscriptions
-                     else Attacker(self.victim.address, door, self.reader) for _ in range(door.count)]
+                     else Attacker(self.victim.address, door, self.writer if door.writes else self.reader)
+                     for _ in range(door.count)]
         for attacker in attackers:
             attacker.start()
         end, peak = time.monotonic() + DOOR_SECONDS, 0

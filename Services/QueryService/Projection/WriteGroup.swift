@@ -66,6 +66,13 @@ extension WriteLane {
             for (place, result) in round.settled { settle(members[place], result) }
             fruitless = round.settled.isEmpty ? fruitless + 1 : 0
             open = round.open.map { members[$0] }
+            // The rest of a credential goes the slow way with its one that was too slow: thirty of them would
+            // each take a moment of all others' time.
+            for slow in round.tooSlow.map({ members[$0].job.evaluation.purpose.credential }) {
+                let rest = open.filter { utf8Equal($0.job.evaluation.purpose.credential, slow) }
+                for member in rest { settle(member, .failure(TooSlow())) }
+                open.removeAll { utf8Equal($0.job.evaluation.purpose.credential, slow) }
+            }
             // The log knew other operations of the actor. A second actor that meets this too is no chance.
             if round.hasLostActor, isActorNew { break }
             isActorNew = isActorNew || round.hasLostActor
@@ -79,6 +86,10 @@ extension WriteLane {
         var open: [Int] = []
         /// True if the log knew other operations of the actor.
         var hasLostActor = false
+        /// Those among the answered that take too long for this lane.
+        var tooSlow: [Int] {
+            settled.filter { if case .failure(is TooSlow) = $0.result { true } else { false } }.map(\.place)
+        }
     }
 
     /// Drafts, appends and folds what it can.

@@ -3,17 +3,21 @@ enum PathText {
     /// The text behind the encoding; nil where a `%` has no two digits behind it, or the bytes are no UTF-8.
     static func decoded(_ text: some StringProtocol) -> String? {
         guard text.utf8.contains(UInt8(ascii: "%")) else { return String(text) }
+        let encoded = Array(text.utf8)
         var bytes: [UInt8] = []
-        var rest = text.utf8[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
+        bytes.reserveCapacity(encoded.count)
+        var place = 0
+        while place < encoded.count {
+            guard encoded[place] == UInt8(ascii: "%") else {
+                bytes.append(encoded[place])
+                place += 1
                 continue
             }
-            guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) else {
-                return nil
-            }
+            guard place + 2 < encoded.count, let high = digit(encoded[place + 1]),
+                let low = digit(encoded[place + 2])
+            else { return nil }
             bytes.append(high << 4 | low)
+            place += 3
         }
         return String(validating: bytes, as: UTF8.self)
     }
@@ -31,21 +35,26 @@ enum PathText {
     }
 
     private static func encoded(_ text: String) -> String {
-        var result = ""
+        var result: [UInt8] = []
+        result.reserveCapacity(text.utf8.count)
         for byte in text.utf8 {
-            if plain.contains(byte) {
-                result.unicodeScalars.append(Unicode.Scalar(byte))
+            if plain[Int(byte)] {
+                result.append(byte)
             } else {
-                let digits = String(byte, radix: 16, uppercase: true)
-                result += digits.count == 1 ? "%0\(digits)" : "%\(digits)"
+                result += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
             }
         }
-        return result
+        return String(decoding: result, as: UTF8.self)
     }
 
-    /// Bytes that may stand in a segment as they are.
-    private static let plain = Set(
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,;=:@".utf8)
+    private static let digits = Array("0123456789ABCDEF".utf8)
+
+    /// The bytes that may stand in a segment as they are.
+    private static let plain: [Bool] = {
+        let bytes = Set(
+            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,;=:@".utf8)
+        return (0...255).map { bytes.contains($0) }
+    }()
 
     private static func digit(_ byte: UInt8) -> UInt8? {
         switch byte {

@@ -30,8 +30,10 @@ final class HostFigures: Sendable {
         return reasons
     }
 
-    /// Sets the gauges that are read only when somebody asks, unless they are new.
+    /// Sets the gauges that are read only when somebody asks, unless they are new. What clients hold is told
+    /// as it is: it changes within seconds, and reading it costs nothing.
     func measure() async {
+        ProcessFigures.measureBudgets()
         let isDue = measured.withLock { measured in
             if let measured, ContinuousClock.now - measured < Limits.measureInterval { return false }
             measured = .now

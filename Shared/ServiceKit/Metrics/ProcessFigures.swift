@@ -3,12 +3,16 @@ import Foundation
 /// Figures of the process from the operating system, read when somebody asks for them. Where the system does
 /// not say them in a file, they are missing.
 enum ProcessFigures {
-    /// Sets the metrics `process_…`.
-    static func measure() {
+    /// Sets the metrics `mimeo_budget_…` of what clients hold.
+    static func measureBudgets() {
         for (kind, budget) in [("memory", ClientBudget.memory), ("disk", .disk)] {
             Measured.set("mimeo_budget_held_bytes", [("kind", kind)], Double(budget.used))
             Measured.set("mimeo_budget_bytes", [("kind", kind)], Double(budget.bytes))
         }
+    }
+
+    /// Sets the metrics `process_…`.
+    static func measure() {
         if let bytes = residentBytes() { Measured.set("process_resident_memory_bytes", bytes) }
         if let files = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd") {
             Measured.set("process_open_fds", Double(files.count))
