@@ -5,7 +5,7 @@ DATA ?= ./mimeo-data
 
 .DEFAULT_GOAL := help
 .PHONY: run demo test test-deep lint format bench fuzz simulate consistency system native python docs dist dist-check compose \
-	compose-test clean help
+	compose-test faults clean help
 
 run: ## Build and start all four services in one process (LISTEN=HOST:PORT, DATA=DIRECTORY)
 	@scripts/setup build
@@ -95,6 +95,10 @@ compose: ## The services in containers, with PostgreSQL and nginx (needs a runni
 compose-test: ## Containers of what is in .build/dist: the tour, a fail-over, a restore (BEFORE=CHECKOUT: an upgrade)
 	@scripts/setup build system compose engine
 	@python3 compose/check.py $(if $(BEFORE),--before "$(BEFORE)")
+
+faults: ## Forty faults in containers of what is in .build/dist: Docs/faults.md, an hour (ONLY=WORD chooses)
+	@scripts/setup build system compose engine
+	@python3 Tests/Faults --page Docs/faults.md $(if $(ONLY),--only "$(ONLY)")
 
 lint: ## Check the formatting of every Swift file
 	@scripts/setup build

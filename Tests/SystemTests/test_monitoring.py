@@ -59,6 +59,7 @@ ALERTS = {
     "MimeoLogErrors": ({'mimeo_log_errors_total{code="LOG-0302"}': grows(1)}, 340),
     "MimeoStandbyGone": ({"mimeo_postgres_standbys": turns(1, 0)}, 30),
     "MimeoClusterBlind": ({"patroni_dcs_last_seen": f"0+{STEP}x{WELL} {STEP * WELL}x500"}, 30),
+    "MimeoStandbyUnused": ({"patroni_replica": "1x500", "patroni_sync_standby": turns(1, 0)}, 60),
     "MimeoDamage": ({"mimeo_log_damage_met_total": turns(0, 1)}, 0),
     "MimeoDiskFilling": ({'mimeo_disk_free_bytes{volume="data"}': turns(50, 19),
                           'mimeo_disk_size_bytes{volume="data"}': "100x500"}, 600),
@@ -102,6 +103,7 @@ SILENT = {
     "a backup after a failed one": ("MimeoBackupFailed", {
         "mimeo_backup_last_failure_timestamp_seconds": "100x500",
         'mimeo_backup_last_success_timestamp_seconds{kind="full"}': "200x500"}, 60),
+    "one server alone": ("MimeoStandbyUnused", {"patroni_replica": "0x500", "patroni_sync_standby": "0x500"}, 120),
     "etcd answers late": ("MimeoClusterBlind", {
         "patroni_dcs_last_seen": f"0+{STEP}x{WELL} {STEP * WELL}x1 {FAULT + 20}+{STEP}x500"}, 40),
     "an old error of the storage": ("MimeoStorageFails", {'mimeo_log_errors_total{code="LOG-0301"}': "5x500"}, 0),

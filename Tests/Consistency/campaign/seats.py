@@ -155,7 +155,7 @@ class HTTPSeat(Seat):
         except (OSError, RuntimeError) as problem:
             raise Unknown(repr(problem)) from problem
         if answer.status == 401:
-            client._access_token = None  # the clock has jumped over its end
+            client.forget_login()  # the clock has jumped over its end
         if answer.status in REFUSALS:
             raise Refused(f"{answer.status} {answer.body[:200]!r}")
         if answer.status != 200:

@@ -87,6 +87,10 @@ class Client:
             self._access_token = answer.json["accessToken"]
         return self._access_token
 
+    def forget_login(self):
+        """Logs in again at the next request: the token has ended, or the server's clock says so."""
+        self._access_token = None
+
     def authorization(self):
         return {"Authorization": f"Bearer {self.access_token}"}
 
