@@ -10,12 +10,16 @@ final class DeletionPace: Sendable {
 
     /// Waits until so many documents more are within the pace.
     func wait(for documents: Int) async throws {
-        let now = ContinuousClock.now
+        let pause = pause(for: documents, at: .now)
+        if pause > .zero { try await Task.sleep(for: pause) }
+    }
+
+    /// Counts so many documents more; returns how long they have to wait.
+    func pause(for documents: Int, at now: ContinuousClock.Instant) -> Duration {
         let debt = next.withLock { next in
             next = max(next, now) + .seconds(1) * documents / Limits.deletedAnewDocuments
             return next - now
         }
-        guard debt > .seconds(1) else { return }
-        try await Task.sleep(for: debt - .seconds(1))
+        return max(.zero, debt - .seconds(1))
     }
 }

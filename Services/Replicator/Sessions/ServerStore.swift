@@ -261,12 +261,15 @@ package struct ServerStore: SessionStore {
         return try await log.position(at: place.offset, in: database) == place
     }
 
-    /// Reads states, with what was reaped of those that the asker holds deleted anew.
-    private func states(_ keys: [DocumentKey], _ held: [DocumentVersion]) async throws -> Event {
+    /// Reads states, with what was reaped of those that the asker holds deleted anew. A claim about a document
+    /// that it may not read is passed over, since nothing of the document is told to it anyway.
+    private func states(_ keys: [DocumentKey], _ shown: [DocumentVersion]) async throws -> Event {
         let replica = hub.materializer.replica
-        let rules = identity.rights.write
+        let rights = identity.rights
+        let held = shown.filter { rights.read.allows($0.key) }
+        let rules = rights.write
         // Others may bring the documents that a peer with links may not write.
-        let hasLinks = rights.hasLinks
+        let hasLinks = self.rights.hasLinks
         return try await whole {
             // The asker's own writes are in the log; a state without them would be its last word on them.
             try await hub.materializer.executor.run {
