@@ -74,7 +74,7 @@ let openCombine = ["OpenCombine", "OpenCombineDispatch", "OpenCombineFoundation"
 
 let shared: [Target] = [
     module("CRDT", [], exclude: ["Encoding.md"]),
-    module("DQL", ["CRDT"], exclude: ["Functions.md", "Parameters.md"]),
+    module("DQL", ["CRDT"], exclude: ["Evaluators.md", "Functions.md", "Parameters.md"]),
     module("Exchange", ["CRDT"]),
     module("Machine", []),
     module("WriteAhead", ["CPageSums", grdb, sqlite], exclude: ["CPageSums"]),
