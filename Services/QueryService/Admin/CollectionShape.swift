@@ -25,7 +25,7 @@ struct CollectionShape {
 
     private mutating func add(_ map: MapReader, _ path: [String]) throws {
         var fields: [(key: String, kind: String, value: Value?, map: MapReader?)] = []
-        try map.forEach { (key, field) throws in
+        try map.forEach { (key, field) throws(CRDTError) in
             switch field.newestKind {
             case .map?: fields.append((key, "object", nil, try field.map()))
             case .counter?: fields.append((key, "counter", try field.counter(), nil))

@@ -15,16 +15,18 @@ enum TypedFields {
     private static func fields(of map: MapReader, depth: Int, isRoot: Bool) throws -> ObjectValue {
         // Damaged offsets could nest without end.
         guard depth <= CRDT.Limits.nestingDepth else { throw QueryError(.damaged, "it nests too deep") }
+        var shown: [(key: String, field: FieldReader)] = []
+        try map.forEach { key, field in shown.append((key, field)) }
         var entries: [(key: String, value: Value)] = []
-        try map.forEach { (key, field) throws in
-            guard !isRoot || !utf8Equal(key, "_id"), let kind = field.newestKind else { return }
+        for (key, field) in shown {
+            guard !isRoot || !utf8Equal(key, "_id"), let kind = field.newestKind else { continue }
             let value: Value? =
                 switch kind {
                 case .map:
                     try field.map().map { .object(try fields(of: $0, depth: depth + 1, isRoot: false)) }
                 default: try field.value(kind)
                 }
-            guard let value else { return }
+            guard let value else { continue }
             entries.append((key: key, value: [name(of: kind): ["value": value]]))
         }
         return ObjectValue(entries)
