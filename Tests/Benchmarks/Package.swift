@@ -20,7 +20,7 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "DQL", dependencies: ["CRDT"], path: "Shared/DQL",
-            exclude: ["Functions.md", "Parameters.md", "README.md"], swiftSettings: strict),
+            exclude: ["Evaluators.md", "Functions.md", "Parameters.md", "README.md"], swiftSettings: strict),
         .target(name: "CAllocations", path: "Tests/Benchmarks/CAllocations"),
         .systemLibrary(name: "CSQLite", path: "Tests/Benchmarks/CSQLite", pkgConfig: "sqlite3"),
         .executableTarget(

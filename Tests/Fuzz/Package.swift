@@ -16,7 +16,7 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "DQL", dependencies: ["CRDT"], path: "Shared/DQL",
-            exclude: ["Functions.md", "Parameters.md", "README.md"], swiftSettings: strict),
+            exclude: ["Evaluators.md", "Functions.md", "Parameters.md", "README.md"], swiftSettings: strict),
         .target(
             name: "Identity", dependencies: ["CRDT", "DQL"], path: "Shared/Identity",
             sources: [

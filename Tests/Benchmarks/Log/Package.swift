@@ -27,7 +27,7 @@ let package = Package(
     ],
     targets: [
         module("CRDT", [], exclude: ["Encoding.md"]),
-        module("DQL", ["CRDT"], exclude: ["Functions.md", "Parameters.md"]),
+        module("DQL", ["CRDT"], exclude: ["Evaluators.md", "Functions.md", "Parameters.md"]),
         module("Exchange", ["CRDT"]),
         module("Machine", []),
         .target(
@@ -36,14 +36,16 @@ let package = Package(
         module("WriteAhead", ["CPageSums", grdb, sqlite], exclude: ["CPageSums"]),
         module("Replica", ["CRDT", "DQL", "Exchange", "Machine", "WriteAhead", grdb, sqlite, logging]),
         module("OperationLog", ["CRDT", "Machine", "WriteAhead", grdb, sqlite, logging]),
-        module("Postgres", ["CRDT", "DQL", "OperationLog", "CLibPQ", logging], exclude: ["CLibPQ"]),
+        module(
+            "Postgres", ["CRDT", "DQL", "Machine", "OperationLog", "CLibPQ", logging], exclude: ["CLibPQ"]),
         .systemLibrary(name: "CLibPQ", path: "Shared/Postgres/CLibPQ", pkgConfig: "libpq"),
         .target(
             name: "ServiceKit",
             dependencies: [
                 "CRDT", "Exchange", "Machine", "OperationLog", "Replica", logging, metrics, tracing,
             ],
-            path: "Shared/ServiceKit",
+            // A fold of the past runs in turns of the pool, which is not here.
+            path: "Shared/ServiceKit", exclude: ["Materialization/PastFold.swift"],
             sources: [
                 "Materialization", "Damage/DamageLedger.swift", "Errors.swift", "Metrics/Measured.swift",
                 "Metrics/MetricHistory.swift", "Metrics/MetricTable.swift",

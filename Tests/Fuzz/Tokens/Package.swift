@@ -19,7 +19,7 @@ let package = Package(
             name: "CRDT", path: "Shared/CRDT", exclude: ["Encoding.md", "README.md"], swiftSettings: strict),
         .target(
             name: "DQL", dependencies: ["CRDT"], path: "Shared/DQL",
-            exclude: ["Functions.md", "Parameters.md", "README.md"], swiftSettings: strict),
+            exclude: ["Evaluators.md", "Functions.md", "Parameters.md", "README.md"], swiftSettings: strict),
         .target(
             name: "Identity",
             dependencies: [
