@@ -40,7 +40,8 @@ let package = Package(
     ],
     targets: [
         module("Shared/CRDT", [], exclude: ["README.md", "Encoding.md"]),
-        module("Shared/DQL", ["CRDT"], exclude: ["README.md", "Evaluators.md", "Functions.md", "Parameters.md"]),
+        module(
+            "Shared/DQL", ["CRDT"], exclude: ["README.md", "Evaluators.md", "Functions.md", "Parameters.md"]),
         module("Shared/Exchange", ["CRDT"], exclude: ["README.md"]),
         module("Shared/Machine", [], exclude: ["README.md"]),
         .target(

@@ -31,7 +31,8 @@ extension IdentityError: HTTPReportable {
     public var httpStatus: HTTPResponse.Status {
         switch code {
         case .notPermitted, .grantNotEnforceable: .forbidden
-        case .grantMalformed, .grantMemberUnknown, .peerKeyInvalid, .databaseIDInvalid, .requestRefused: .badRequest
+        case .grantMalformed, .grantMemberUnknown, .peerKeyInvalid, .databaseIDInvalid, .requestRefused:
+            .badRequest
         case .signingKeyInvalid, .keySetInvalid: .internalServerError
         default: .unauthorized
         }
