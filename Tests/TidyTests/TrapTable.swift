@@ -136,6 +136,9 @@ enum TrapTable {
         "Shared/Replica/Peer/Feed/FeedIdentity.swift": (1, "read in the transaction that wrote it"),
         "Shared/Replica/Peer/Feed/PeerFeed.swift": (1, "read in the transaction that wrote it"),
         "Shared/Replica/Peer/PeerReplica.swift": (2, "read in the transaction that wrote it"),
+        "Shared/Replica/Peer/Receiving/MergeTable.swift": (
+            1, "MergeTableTests shows that each situation has a row"
+        ),
         "Shared/Replica/Peer/Repair/Repairer.swift": (2, "read in the transaction that wrote it"),
         "Shared/Replica/Peer/Staging/Staging.swift": (1, "the frame of a page has no deltas"),
         "Shared/Replica/StatementEnvironment.swift": (1, "read in the transaction that wrote it"),

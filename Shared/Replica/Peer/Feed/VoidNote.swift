@@ -65,6 +65,11 @@ struct VoidNote: Equatable {
     /// The server says that stamps of an actor are not void.
     mutating func clear(_ actor: ActorID) { words[actor] = Word(time: Self.none, isServers: true) }
 
+    /// The server shows stamps: those of them that count as void are not.
+    mutating func clear(shown: VersionVector) {
+        for entry in times.entries where shown[entry.actor] ?? 0 > entry.time { clear(entry.actor) }
+    }
+
     /// A link says that stamps are void. The word with the least time counts: no link takes back a stamp that
     /// another has told.
     mutating func take(_ entry: VersionVector.Entry) {

@@ -3,26 +3,27 @@ import DQL
 import Exchange
 import GRDB
 
-/// Takes what a server sent into the documents, within one transaction: each update goes to the part that
-/// decides about it.
-///
-/// `StateMerge` merges states and deltas, and forgets; `Refetch` names the documents to ask for. Merger
-/// decides on units and order: a message, the staged pages of a subscription, void stamps with the state
-/// after them.
+/// Takes what others sent into the documents, within one transaction. `MergeTable` decides about each thing
+/// that comes; Merger has the units and the order (a message, the staged pages of a subscription, void stamps
+/// with the state after them), reads the facts that the table asks for, and performs its effects.
 struct Merger {
-    private let database: Database
-    private var merging: StateMerge
+    let database: Database
+    /// The sender of what comes.
+    let authority: Authority
+    var documents: DocumentChanges
+    var refetch: Refetch
+    var notes: NoteBook
+    /// True if nothing that came before the answers can be later than they are.
+    var areAnswersLatest = false
     /// The subscription whose catch-up is published.
     private var published: [UInt8]?
-    private let authority: Authority
     /// Documents of which the server has told void stamps, and no state after them.
-    private var voided: Set<DocumentKey> = []
+    var expected: Set<DocumentKey> = []
     /// Void stamps that a link tells before the remaining state, for documents that are not here or would be
     /// tainted by them. Without a state after them they do not count.
-    private var early: [DocumentKey: VersionVector] = [:]
+    var early: [DocumentKey: VersionVector] = [:]
 
-    /// `authority`: the sender of the updates. `milliseconds`: the wall clock, for notes. `tellings`: the
-    /// link's session.
+    /// `milliseconds`: the wall clock, for notes. `tellings`: the link's session.
     init(
         database: Database, state: StoreState, liveQueries: [SubscriptionQuery] = [],
         authority: Authority = .server, recorder: ChangeRecorder? = nil, milliseconds: UInt64 = 0,
@@ -30,137 +31,137 @@ struct Merger {
     ) {
         self.database = database
         self.authority = authority
-        merging = StateMerge(
-            documents: DocumentChanges(database: database, state: state, recorder: recorder),
-            refetch: Refetch(
-                database: database, actor: state.actor, liveQueries: liveQueries, authority: authority),
-            notes: NoteBook(
-                database: database, recorder: recorder, milliseconds: milliseconds, tellings: tellings))
+        documents = DocumentChanges(database: database, state: state, recorder: recorder)
+        refetch = Refetch(database: database, liveQueries: liveQueries)
+        notes = NoteBook(
+            database: database, recorder: recorder, milliseconds: milliseconds, tellings: tellings)
     }
 
     /// The store's state with everything observed.
-    var state: StoreState { merging.documents.state }
+    var state: StoreState { documents.state }
     /// Documents whose stored state changed.
-    var changed: [DocumentKey] { merging.documents.changed }
+    var changed: [DocumentKey] { documents.changed }
     /// Documents with a delta whose base is not covered, each once.
-    var missing: [DocumentKey] { merging.refetch.missing }
+    var missing: [DocumentKey] { refetch.missing }
     /// See `NoteBook.toldAgain`.
-    var toldAgain: Set<DocumentKey> { merging.notes.toldAgain }
+    var toldAgain: Set<DocumentKey> { notes.toldAgain }
     /// See `Refetch.returning`.
-    var returning: Set<DocumentKey> { merging.refetch.returning }
+    var returning: Set<DocumentKey> { refetch.returning }
     /// Documents of which the server's present state is asked for.
-    var wanted: [DocumentKey] { merging.refetch.wanted }
-    /// True if nothing that came before the answers can be later than they are.
-    var areAnswersLatest: Bool {
-        get { merging.areAnswersLatest }
-        set { merging.areAnswersLatest = newValue }
-    }
+    var wanted: [DocumentKey] { refetch.wanted }
 
     /// Returns whether a document is wanted although a state of it has come.
-    func isStale(_ key: DocumentKey) -> Bool { merging.refetch.isStale(key) }
+    func isStale(_ key: DocumentKey) -> Bool { refetch.isStale(key) }
+
+    /// Something comes of a document: the table decides, and its effects are performed.
+    private mutating func meet(
+        _ came: MergeTable.Came, of key: DocumentKey, _ content: Meeting.Content = .nothing,
+        presumesHeld: Bool = false
+    ) throws {
+        try meet(Meeting(came, of: key, content, presumesHeld: presumesHeld))
+    }
+
+    private mutating func meet(_ coming: Meeting) throws {
+        var meeting = coming
+        let effects = try MergeTable.effects(of: meeting.came, by: authority) {
+            try holds($0, &meeting)
+        }
+        for effect in effects { try perform(effect, &meeting) }
+    }
 
     // MARK: What comes
 
     /// Takes an update of the stream or of a page.
     mutating func merge(_ update: DocumentUpdate, presumesHeld: Bool = false) throws {
         switch update.content {
-        case .gone(let vector) where published != nil: try merging.forget(update.key, vector, isListed: true)
-        case .gone(let vector): try merging.forget(update.key, reapedAt: vector)
-        case .void(let vector): try void(update.key, vector)
-        case .state(let bytes):
-            try learnLate(update.key, bytes.withUnsafeBytes { try DocumentReader($0).vector() })
-            try merging.merge(bytes, of: update.key)
-            try learnEarly(update.key)
+        case .gone(let vector):
+            try meet(published == nil ? .reaping : .listedForgetting, of: update.key, .vector(vector))
+        case .void(let vector): try meet(.voidStamps, of: update.key, .vector(vector))
+        case .state(let bytes): try take(bytes, of: update.key, as: .state)
         case .delta(let stamp, let bytes):
-            try merging.apply(
-                bytes, at: stamp, to: update.key, StateMerge.Origin(presumesHeld: presumesHeld))
+            _ = try documents.requireTable(of: update.key)
+            let delta = try Delta(decoding: bytes, stamp: stamp)
+            try meet(.delta, of: update.key, .delta(delta, bytes), presumesHeld: presumesHeld)
         }
     }
 
     /// Takes a part of an answer: a document's state comes after the word to forget it.
     mutating func mergeAnswer(_ update: DocumentUpdate, presumesHeld: Bool) throws {
         switch update.content {
-        case .gone(let vector): try merging.forget(update.key, vector)
-        case .void(let vector): try void(update.key, vector)
-        case .state(let bytes):
-            // A tainted document that the server does not confirm is not void.
-            try learnLate(update.key, bytes.withUnsafeBytes { try DocumentReader($0).vector() })
-            let isConfirmed = voided.remove(update.key) != nil
-            if authority == .server, !isConfirmed, try merging.isTainted(update.key) {
-                try merging.learn(VersionVector(), of: update.key, from: .server)
-            }
-            try merging.merge(bytes, of: update.key, StateMerge.Origin(isAnswer: true))
-            try learnEarly(update.key)
-        case .delta: try merge(update, presumesHeld: presumesHeld)
+        case .gone(let vector): try meet(.forgetting, of: update.key, .vector(vector))
+        case .state(let bytes): try take(bytes, of: update.key, as: .answer)
+        case .void, .delta: try merge(update, presumesHeld: presumesHeld)
         }
     }
 
     /// All of a message has come: no state comes any more after void stamps that were told.
     mutating func conclude() throws {
-        // The server has nothing of these beside what is void.
-        for key in voided where try merging.isTainted(key) { try merging.replace(key, by: Document()) }
-        voided = []
-        // (The server's word leads to a repair, which moves them.)
-        if authority == .link { for key in Set(changed) { try merging.applyOwnAgain(to: key) } }
-    }
-
-    /// Void stamps of a document are told, and maybe a clean state after them.
-    private mutating func void(_ key: DocumentKey, _ vector: [UInt8]) throws {
-        let told = try VersionVector(decoding: vector)
-        guard authority == .link else {
-            try merging.learn(told, of: key, from: .server)
-            voided.insert(key)
-            return
-        }
-        try merging.leaveVoided(key, told)
-        if try merging.hasNothing(of: key) || merging.isTainted(key, by: told) { return early[key] = told }
-        try merging.learn(told, of: key, from: .link)
-    }
-
-    /// A state has come after what a link says is void of a document that is here: it takes its place, if it
-    /// is clean itself, of everything that is then known to be void.
-    private mutating func learnLate(
-        _ key: DocumentKey, _ left: @autoclosure () throws -> VersionVector
-    ) throws {
-        guard !early.isEmpty, let told = early[key], try !merging.hasNothing(of: key) else { return }
-        early[key] = nil
-        guard try !merging.wouldTaint(left(), of: key, told) else { return }
-        try merging.learn(told, of: key, from: .link)
-    }
-
-    /// A state has come after what a link said is void of a document of which nothing was here. With a state
-    /// that is not clean, the word does not count.
-    private mutating func learnEarly(_ key: DocumentKey) throws {
-        guard let told = early.removeValue(forKey: key), try !merging.isTainted(key, by: told) else {
-            return
-        }
-        try merging.learn(told, of: key, from: .link)
+        let ended = authority == .server ? expected : Set(changed)
+        for key in ended { try meet(.end, of: key) }
+        expected = []
     }
 
     /// Drops documents that may not be read here any more.
-    mutating func hide(_ keys: [DocumentKey]) throws { try merging.hide(keys) }
+    mutating func hide(_ keys: [DocumentKey]) throws {
+        for key in keys { try meet(.hiding, of: key) }
+    }
+
+    private mutating func take(
+        _ bytes: EncodedState, of key: DocumentKey, as came: MergeTable.Came, isChecked: Bool = false
+    ) throws {
+        let content = Meeting.Content.state(bytes, isChecked: isChecked)
+        if came == .answer || !early.isEmpty { try meet(.approach, of: key, content) }
+        let table = try documents.requireTable(of: key)
+        var meeting = Meeting(came, of: key, content)
+        // Mostly a state is of a document that is not here: then nothing is looked up before.
+        if !isChecked, let stamp = Insertion.stamp(ofState: bytes), try notes.note(of: key) == nil,
+            try documents.add(bytes, key, in: table)
+        {
+            try documents.observe(stamp.time)
+            meeting.inserted()
+        }
+        try meet(meeting)
+        if !early.isEmpty { try meet(.merged, of: key) }
+    }
 
     // MARK: Staged catch-ups
 
     /// Shows everything that is staged for a subscription.
     mutating func publish(_ subscription: [UInt8]) throws {
         published = subscription
-        try merging.showStaged(of: subscription)
+        try showStaged(of: subscription)
         try StagedPages.visit(subscription, database) { entry in
-            if !entry.isVoid, !entry.isGone {
-                try learnLate(entry.key, DocumentReader(entry.content).vector())
-            }
             if entry.isVoid {
-                try void(entry.key, [UInt8](entry.content))
+                try meet(.voidStamps, of: entry.key, .vector([UInt8](entry.content)))
             } else if entry.isGone {
-                try merging.forget(entry.key, [UInt8](entry.content), isListed: true)
+                try meet(.listedForgetting, of: entry.key, .vector([UInt8](entry.content)))
             } else {
-                voided.remove(entry.key)
-                try merging.mergeStaged(entry.content, of: entry.key)
+                expected.remove(entry.key)
+                let bytes = EncodedState([UInt8](entry.content))
+                try take(bytes, of: entry.key, as: .state, isChecked: true)
             }
-            if !entry.isVoid, !entry.isGone { try learnEarly(entry.key) }
         }
         try conclude()
         try Staged.discard(subscription, database)
+    }
+
+    /// Shows staged documents where they will stay. Only where the collection has got documents, or an index,
+    /// in the meantime are they merged with those, one by one.
+    private mutating func showStaged(of subscription: [UInt8]) throws {
+        guard let staged = try StagedDocuments.find(subscription, database) else { return }
+        // Something of them may be void.
+        if try !notes.areAny(), try documents.show(staged) {
+            for id in try Evicted.documents(of: staged.collection, database) {
+                let key = DocumentKey(collection: staged.collection, id: id)
+                guard let state = try documents.stored(key)?.state else { continue }
+                try meet(.showing, of: key, .state(state, isChecked: true))
+            }
+        } else {
+            try staged.visit(database) { id, state in
+                let key = DocumentKey(collection: staged.collection, id: id)
+                try take(EncodedState([UInt8](state)), of: key, as: .state, isChecked: true)
+            }
+        }
+        try StagedDocuments.discard(subscription, database)
     }
 }

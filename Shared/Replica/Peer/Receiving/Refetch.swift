@@ -2,11 +2,10 @@ import CRDT
 import DQL
 import GRDB
 
-/// Decides which documents a peer asks the server for, because their present state is incomplete: it lacks a
-/// base, own writes, or parts whose fate nobody has told.
+/// The documents that a peer asks the server for, because their present state is incomplete: they lack a
+/// base, own writes, or parts whose fate nobody has told. And what `MergeTable` has to know for that.
 struct Refetch {
     private let database: Database
-    private let actor: ActorID
     /// The subscriptions: the server follows, or lists, what is held of them.
     private let liveQueries: [SubscriptionQuery]
     /// Documents with a delta whose base is not covered, each once.
@@ -25,13 +24,8 @@ struct Refetch {
     /// True if any evicted document is remembered; nil until it matters.
     private var hasEvictions: Bool?
 
-    /// The sender of the updates: nobody is asked about those of a link.
-    let authority: Authority
-
-    init(database: Database, actor: ActorID, liveQueries: [SubscriptionQuery], authority: Authority) {
-        self.authority = authority
+    init(database: Database, liveQueries: [SubscriptionQuery]) {
         self.database = database
-        self.actor = actor
         self.liveQueries = liveQueries
     }
 
@@ -50,42 +44,33 @@ struct Refetch {
 
     /// Asks for a document of which the state that has come is not the last word.
     mutating func askAgain(_ key: DocumentKey) throws {
-        guard authority == .server else { return }
-        try Wanted.note(key, database)
-        wanted.append(key)
+        try ask(key)
         stale.insert(key)
-    }
-
-    /// A document that was not here has come. Its own writes are not sent to a store, so one that it has
-    /// evicted, and that comes without them, is asked for: by then the server has them.
-    mutating func askIfEvicted(_ key: DocumentKey, _ state: EncodedState) throws {
-        guard authority == .server else { return }
-        if hasEvictions == nil { hasEvictions = try Evicted.holdsAny(database) }
-        guard hasEvictions == true else { return }
-        let vector = try state.withUnsafeBytes { try DocumentReader($0).vector() }
-        if try Evicted.isMissing(from: vector, of: key, database) { try askAgain(key) }
     }
 
     /// A state does not say what is purged. Where it lacks something that is shown here, and that nobody has
     /// told of what became of it because it matched nothing here, the document may have been deleted and
-    /// reaped meanwhile, and written again (rule 14): the server is asked. It need not be where own writes to
-    /// it are pending and all that is lacking is this actor's.
-    mutating func askIfLacking(
-        _ incoming: Document, _ key: DocumentKey, _ document: Document, _ stored: EncodedState
-    ) throws {
-        guard authority == .server else { return }
-        let lacking = document.vector.entries.filter {
-            !incoming.vector.covers(Stamp(time: $0.time, actor: $0.actor))
-        }
-        // A deletion may be what is gone: a restored log has lost it.
-        guard document.isLive || incoming.isLive, !lacking.isEmpty else { return }
-        let withheld = try Withheld.actors(of: key.collection, database)
-        if lacking.allSatisfy({ withheld.contains($0.actor) }) { return }
-        let isFollowed = try stored.withUnsafeBytes { try liveQueries.match(key, try DocumentReader($0)) }
-        guard !document.isLive || !isFollowed else { return }
-        if lacking.allSatisfy({ $0.actor == actor }), try hasPendingWrites(key) { return }
+    /// reaped meanwhile, and written again (rule 14): the server is asked.
+    mutating func ask(_ key: DocumentKey) throws {
         try Wanted.note(key, database)
         wanted.append(key)
+    }
+
+    // MARK: Facts
+
+    /// Returns whether a state with a vector lacks own writes from before an eviction. Its own writes are not
+    /// sent to a store, so a document that comes without them is asked for: by then the server has them.
+    mutating func lacksEvicted(_ vector: () throws -> VersionVector, _ key: DocumentKey) throws
+        -> Bool
+    {
+        if hasEvictions == nil { hasEvictions = try Evicted.holdsAny(database) }
+        guard hasEvictions == true else { return false }
+        return try Evicted.isMissing(from: vector(), of: key, database)
+    }
+
+    /// Returns whether a subscription matches a document.
+    func follows(_ key: DocumentKey, _ state: EncodedState) throws -> Bool {
+        try state.withUnsafeBytes { try liveQueries.match(key, try DocumentReader($0)) }
     }
 
     /// Returns whether own writes to a document are not acknowledged.

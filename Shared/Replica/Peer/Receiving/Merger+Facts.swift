@@ -1,0 +1,140 @@
+import CRDT
+import GRDB
+
+// The facts that `MergeTable` asks for.
+
+extension Merger {
+    /// Returns whether a fact holds of a document and of what comes.
+    mutating func holds(_ fact: MergeTable.Fact, _ meeting: inout Meeting) throws -> Bool {
+        let key = meeting.key
+        switch fact {
+        case .here: return try meeting.stored(&documents) != nil
+        case .noted: return try notes.note(of: key)?.void.isEmpty == false
+        case .known: return try notes.note(of: key) != nil || meeting.stored(&documents) != nil
+        case .tainted: return try isTainted(&meeting)
+        case .pending: return try refetch.hasPendingWrites(key)
+        case .withheld:
+            let held = try meeting.held(&documents)
+            return try held.without(Withheld.actors(of: key.collection, database)) != held
+        case .linked: return notes.isKept
+        case .empty: return try meeting.isEmpty()
+        case .presumed: return try meeting.presumesHeld && meeting.stored(&documents) == nil
+        case .covered:
+            return try meeting.applied(&documents, under: notes.note(of: key)).outcome == .duplicate
+        case .based:
+            return try meeting.applied(&documents, under: notes.note(of: key)).outcome == .applied
+        case .whole: return try meeting.shown().covers(meeting.held(&documents))
+        case .forgettable:
+            let document = try meeting.here(&documents)
+            return try document.isForgettable && meeting.shown().covers(document.vector)
+        case .contained, .news, .lacking, .followed, .lacksOwn, .lacksEvicted, .seedsUnclear, .latest:
+            return try holdsOfState(fact, &meeting)
+        case .void, .accused, .tainting, .announced, .stillTainted, .confirmed:
+            return try holdsOfVoid(fact, &meeting)
+        }
+    }
+
+    private mutating func holdsOfState(
+        _ fact: MergeTable.Fact, _ meeting: inout Meeting
+    ) throws -> Bool {
+        if fact == .lacksEvicted { return try refetch.lacksEvicted(meeting.shown, meeting.key) }
+        let document = try meeting.here(&documents)
+        let incoming = try meeting.state()
+        let isCovered = document.vector.covers(incoming.vector)
+        switch fact {
+        case .contained: return isCovered && !incoming.vector.holdsSeed
+        case .news: return !isCovered || incoming.isLive && !document.isLive
+        case .lacking:
+            // A deletion may be what is gone: a restored log has lost it.
+            guard document.isLive || incoming.isLive else { return false }
+            let lacking = Self.lacking(incoming, document)
+            guard !lacking.isEmpty else { return false }
+            let withheld = try Withheld.actors(of: meeting.key.collection, database)
+            return !lacking.allSatisfy { withheld.contains($0.actor) }
+        case .followed:
+            guard document.isLive, let stored = try meeting.stored(&documents) else { return false }
+            return try refetch.follows(meeting.key, stored)
+        case .lacksOwn:
+            let actor = documents.state.actor
+            return try Self.lacking(incoming, document).allSatisfy { $0.actor == actor }
+                && refetch.hasPendingWrites(meeting.key)
+        case .seedsUnclear: return try areSeedsUnclear(&meeting)
+        case .latest:
+            return try areAnswersLatest && meeting.joined(&documents).vector == incoming.vector
+        default: return false
+        }
+    }
+
+    /// The entries of a document that a state does not cover.
+    private static func lacking(_ incoming: Document, _ document: Document) -> [VersionVector.Entry] {
+        document.vector.entries.filter {
+            !incoming.vector.covers(Stamp(time: $0.time, actor: $0.actor))
+        }
+    }
+
+    /// Returns whether seeds that the server shows are gone here, and nothing here says why: what came is
+    /// from before they were reaped, or a restored log has lost that. The server's answer to a question
+    /// counts, unless it is from before something else that came.
+    private mutating func areSeedsUnclear(_ meeting: inout Meeting) throws -> Bool {
+        let incoming = try meeting.state()
+        guard incoming.vector.holdsSeed else { return false }
+        let joined = try meeting.joined(&documents)
+        if joined.vector == incoming.vector { return joined != incoming }
+        guard joined.hasLostSeeds, !incoming.hasLostSeeds else { return false }
+        if meeting.came == .answer, !areAnswersLatest { return true }
+        // Own writes onto what is left of them, which the server does not have yet.
+        guard try refetch.hasPendingWrites(meeting.key) else { return false }
+        let own = try ownActors()
+        return try meeting.held(&documents).entries.allSatisfy {
+            own.contains($0.actor) || incoming.vector.covers(Stamp(time: $0.time, actor: $0.actor))
+        }
+    }
+
+    private mutating func holdsOfVoid(
+        _ fact: MergeTable.Fact, _ meeting: inout Meeting
+    ) throws -> Bool {
+        let key = meeting.key
+        switch fact {
+        case .void:
+            guard let note = try notes.note(of: key) else { return false }
+            return try meeting.shown().isTainted(by: note.void)
+        case .accused:
+            guard notes.isKept, let time = try meeting.shown()[documents.state.actor] else {
+                return false
+            }
+            return try time < VoidNote.none && meeting.stored(&documents) != nil
+        case .tainting:
+            return try told(meeting).map { try wouldTaint($0, &meeting) } ?? false
+        case .announced: return early[key] != nil
+        case .stillTainted:
+            let left = try meeting.shown()
+            guard let told = try told(meeting) else { return false }
+            if left.isTainted(by: told) { return true }
+            return try left.isTainted(by: words(with: told, of: key, meeting.held(&documents)).times)
+        case .confirmed: return expected.contains(key)
+        default: return false
+        }
+    }
+
+    /// Returns whether the document that is here holds a void stamp, apart from those that the server's state
+    /// shows not to be void.
+    private mutating func isTainted(_ meeting: inout Meeting) throws -> Bool {
+        guard var words = try notes.note(of: meeting.key)?.words else { return false }
+        let held = try meeting.held(&documents)
+        guard held.isTainted(by: words.times) else { return false }
+        guard authority == .server, meeting.came == .state || meeting.came == .answer else {
+            return true
+        }
+        words.clear(shown: try meeting.shown())
+        return held.isTainted(by: words.times)
+    }
+
+    /// Returns whether the document that is here would be tainted by what a link tells, and is not yet.
+    private mutating func wouldTaint(_ told: VersionVector, _ meeting: inout Meeting) throws -> Bool {
+        let held = try meeting.held(&documents)
+        guard !held.isEmpty else { return false }
+        let known = try notes.note(of: meeting.key)?.words ?? VoidNote()
+        let more = try words(with: told, of: meeting.key, held)
+        return more != known && held.isTainted(by: more.times)
+    }
+}
