@@ -1,5 +1,8 @@
 import CRDT
 import Dispatch
+import Foundation
+import LogFakes
+import Synchronization
 import Testing
 
 @testable import OperationLog
@@ -66,6 +69,35 @@ struct BlockingAppendTests {
             try holder.letGo()
             #expect(try await admitted == [.appended(offset: 1)])
             await closed
+        }
+    }
+
+    @Test("a log that appends by tasks alone serves a thread while all threads for tasks are busy")
+    func busyPool() async throws {
+        try await withTemporaryPath { path in
+            let log = try SQLiteOperationLog(path: path)
+            try await log.createDatabase("db")
+            let passing = PassingOnLog(log)
+            let isDone = Atomic(false)
+            let late = Atomic(0)
+            let busy = (0..<4 * ProcessInfo.processInfo.activeProcessorCount).map { _ in
+                Task.detached {
+                    let end = ContinuousClock.now + .seconds(30)
+                    while !isDone.load(ordering: .relaxed), ContinuousClock.now < end { usleep(1_000) }
+                    if !isDone.load(ordering: .relaxed) { late.add(1, ordering: .relaxed) }
+                }
+            }
+            let outcomes = try await withCheckedThrowingContinuation { continuation in
+                DispatchQueue(label: "a thread that may block").async {
+                    let result = Result { try passing.appendBlocking([request(1, 1)], to: "db") }
+                    isDone.store(true, ordering: .relaxed)
+                    continuation.resume(with: result)
+                }
+            }
+            for task in busy { await task.value }
+            #expect(outcomes == [.appended(offset: 1)])
+            #expect(late.load(ordering: .relaxed) == 0)
+            await log.close()
         }
     }
 

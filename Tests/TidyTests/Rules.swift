@@ -111,23 +111,25 @@ enum Rules {
 
     // MARK: waits
 
-    /// Files that keep continuations without a result, each for a reason: the resumed task has been handed
-    /// its turn, or waits for an end that stays.
-    static let bareWaits: Set<String> = [
-        "Services/QueryService/Past/PastFolds.swift", "Shared/OperationLog/Writing/GroupCommitter.swift",
-        "Shared/Transport/Mesh/Mesh.swift",
+    /// The files that suspend a task by hand, and why.
+    static let continuations = [
+        "Shared/Machine/PendingAnswer.swift": "the answer that all other waits are made of (decision 0189)"
     ]
 
-    /// A task that is resumed without a result has to look for what it was woken for, and may find that
-    /// another one has taken it. `Monitor` keeps such waits: it looks under its lock, and resumes with a
-    /// result.
-    static func bareWaits(_ file: SourceFile) -> [Violation] {
-        guard !bareWaits.contains(file.path) else { return [] }
+    private static let suspensions = [
+        "CheckedContinuation", "UnsafeContinuation", "withCheckedThrowingContinuation",
+        "withUnsafeThrowingContinuation",
+    ]
+
+    /// A task that is resumed has to find what it was woken for, and to end when it is cancelled. The types
+    /// of Machine do both, and are tested in any order of steps.
+    static func continuations(_ file: SourceFile) -> [Violation] {
+        guard continuations[file.path] == nil else { return [] }
         return file.swift.lines.enumerated().compactMap { index, line in
-            let isKept = ["var ", "typealias ", "let continuation: "].contains(where: line.contains)
-            guard isKept, line.contains("Continuation<Void, Never>") else { return nil }
+            guard suspensions.contains(where: line.contains) else { return nil }
             return Violation(
-                path: file.path, line: index + 1, message: "a wait without a result is kept: use Monitor")
+                path: file.path, line: index + 1,
+                message: "a task is suspended by hand: use PendingAnswer, Monitor or BoundedTurns")
         }
     }
 

@@ -66,9 +66,11 @@ struct SourceRuleTests {
         #expect(Rules.frames(own).isEmpty)
     }
 
-    @Test("a wait without a result is a Monitor's")
-    func bareWaits() {
-        #expect(SourceTree.moduleFiles.flatMap(Rules.bareWaits).map(\.description) == [])
+    @Test("one file suspends tasks by hand; all others wait at the types of Machine")
+    func continuations() {
+        #expect(SourceTree.moduleFiles.flatMap(Rules.continuations).map(\.description) == [])
+        let paths = Set(SourceTree.moduleFiles.map(\.path))
+        #expect(Rules.continuations.keys.filter { !paths.contains($0) } == [])
     }
 
     @Test("no test of the fast tier fails because a measured time is long")
@@ -116,17 +118,20 @@ struct SourceRuleTests {
     }
 
     @Test(
-        "a kept continuation without a result is found, and one that is resumed once with an answer is not",
+        "a continuation is found, and a stream's or a word of a comment is none",
         arguments: [
             ("var waiter: CheckedContinuation<Void, Never>?", 1),
-            ("private var waiting: [UnsafeContinuation<Void, Never>] = []", 1),
-            ("typealias Waiters = [UInt64: CheckedContinuation<Void, Never>]", 1),
-            ("let continuation: CheckedContinuation<Void, Never>", 1),
-            ("var taking: CheckedContinuation<Batch?, Never>?", 0),
-            ("await withCheckedContinuation { (turn: CheckedContinuation<Void, Never>) in", 0),
+            ("private var waiting: [UnsafeContinuation<Bool, any Error>] = []", 1),
+            ("await withCheckedContinuation { $0.resume() }", 1),
+            ("try await withCheckedThrowingContinuation { continuation in", 1),
+            ("try await withUnsafeThrowingContinuation { continuation in", 1),
+            ("private let output: AsyncStream<Posted>.Continuation", 0),
+            ("// not a CheckedContinuation", 0),
         ])
-    func findsBareWait(line: String, count: Int) {
-        #expect(Rules.bareWaits(SourceFile(path: "Shared/Sync/A.swift", text: line)).count == count)
+    func findsContinuation(line: String, count: Int) {
+        #expect(Rules.continuations(SourceFile(path: "Shared/Sync/A.swift", text: line)).count == count)
+        let own = SourceFile(path: "Shared/Machine/PendingAnswer.swift", text: line)
+        #expect(Rules.continuations(own).isEmpty)
     }
 
     @Test(

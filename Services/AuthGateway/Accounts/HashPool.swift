@@ -5,8 +5,8 @@ import Machine
 /// none of the threads that serve everything else.
 ///
 /// The networks that wait have their turns one after the other, so whoever floods a gateway with logins waits
-/// for the own ones. Both the waiting of one network and of all are bounded. A login that is given up waits no
-/// longer; its password is hashed to the end once that has begun.
+/// for the own ones. Both the waiting of one network and of all are bounded. A login that is given up leaves
+/// the line; its password is hashed to the end once that has begun.
 final class HashPool: Sendable {
     private struct State: Sendable {
         var running = 0

@@ -10,8 +10,8 @@ import Synchronization
 ///
 /// A call is tried up to three times if the connection fails or the answer is a 5xx. Calls that time out or
 /// get another answer are not retried. At most `Limits.webhookCalls` are in flight, each on a connection of
-/// its own; further logins wait for their turn, in order (`BoundedTurns`). Neither the login's token nor a signing
-/// secret appears in any log or error.
+/// its own; further logins wait for their turn, in order (`BoundedTurns`). Neither the login's token nor a
+/// signing secret appears in any log or error.
 final class WebhookProvider: Sendable {
     /// The members of the body.
     enum Payload: String, Sendable, CaseIterable {

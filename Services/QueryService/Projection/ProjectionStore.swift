@@ -65,8 +65,8 @@ protocol ProjectionStore: Sendable {
     /// - Throws: before anything was appended.
     func write(_ group: GroupWrite) async throws -> GroupWritten
 
-    /// Appends to the log, and folds at once what it has appended if nothing stands before that. What a store
-    /// has from its own process it does not read in the log.
+    /// Appends to the log, and folds at once what it has appended if nothing stands before that. A store does
+    /// not read in the log what its own process has written.
     func append(_ requests: [AppendRequest]) async throws -> [AppendOutcome]
 
     /// True if the store builds the indexes that the database's definitions say (`IndexDefinitions`).

@@ -6,9 +6,9 @@ import Hummingbird
 /// `Idempotency-Key`: names a write, so that a client which did not get the answer may send it again and it
 /// is done once (decision 0060).
 ///
-/// A key belongs to its user in one database, and to the whole request that first carried it. A key that begins
-/// with `undo/` names what the write takes back. It belongs to the database: whoever comes second, with whatever
-/// request, is refused.
+/// A key belongs to its user in one database, and to the whole request that first carried it. A key that
+/// begins with `undo/` names what the write takes back. It belongs to the database: whoever comes second is
+/// refused, whatever the request.
 public struct IdempotencyKey: Sendable, Equatable {
     /// The name of the field.
     public static let field = "Idempotency-Key"
