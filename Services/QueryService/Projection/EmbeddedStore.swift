@@ -123,16 +123,16 @@ struct EmbeddedStore: ProjectionStore {
     }
 
     func append(_ requests: [AppendRequest]) async throws -> [AppendOutcome] {
-        let (log, database) = (log, materializer.database)
-        return try await materializer.write { replica, position in
-            let outcomes = try log.appendBlocking(requests, to: database)
+        // Not in the folds' turn, which a large append would hold.
+        let outcomes = try await log.append(requests, to: materializer.database)
+        // Appended operations are durable. The fold from the log meets a failure again, if it stays.
+        _ = try? await materializer.write { replica, position in
             let items = LogEntry.added(by: requests, outcomes, after: position).map {
                 Materialization.LogItem($0, of: position.logID)
             }
-            // Appended operations are durable. The fold from the log meets a failure again, if it stays.
-            let folded = items.isEmpty ? [] : try? replica.fold(items)
-            return (outcomes, folded ?? [])
+            return ((), items.isEmpty ? [] : try replica.fold(items))
         }
+        return outcomes
     }
 
     func compact(through offset: Offset) async throws { try await materializer.compact(through: offset) }
