@@ -86,6 +86,20 @@ struct AccountTests {
         }
     }
 
+    @Test("the object of a login has its three members, once and no others, however many are sent")
+    func objectOfLogin() async throws {
+        try await People.serving { people async throws in
+            try await people.account("ann")
+            let right = #""name":"ann","password":"\#(People.password)""#
+            #expect(try await people.login(token: "{\(right),\"code\":null}").status == 200)
+            let many = (0..<1_000).map { #","k\#($0)":1"# }.joined()
+            for more in [many, #","more":1"#, #","name":"ann""#, #","code":["#] {
+                let answer = try await people.login(token: "{\(right)\(more)}", from: "10.0.0.9")
+                #expect(answer.status == 401 && answer.code == "AUTH-0404", "\(more.prefix(20))")
+            }
+        }
+    }
+
     @Test("a name that looks like another one's, in whichever spelling, is refused")
     func lookAlikes() async throws {
         try await People.serving { people async throws in

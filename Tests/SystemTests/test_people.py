@@ -331,6 +331,13 @@ class TeamInBrowser(ConsolePages):
         self.browser.click("Keep it")
         self.browser.await_text("reads everything; writes nothing")
         links = {name: self.invite(name) for name in ("ann", "bob")}
+        self.browser.click("Set limits")
+        self.browser.fill("Limits as JSON", '{"whole": {"requestsPerSecond": 0}}')
+        self.browser.click("Keep them")
+        self.browser.await_text("whole.requestsPerSecond must be a whole number from 1")
+        self.browser.fill("Limits as JSON", '{"whole": {"requestsPerSecond": 10000}, "users": {"ann": {"sessions": 3}}}')
+        self.browser.click("Keep them")
+        self.browser.await_true("/10,000[^]*ann[^]*3/.test(document.body.innerText)")
         self.assert_accessible_in_both("people")
         self.sign_out()
 

@@ -17,7 +17,7 @@ struct AccountsProvider: Sendable {
 }
 
 /// The token of a login of an account: `name:password`, or the JSON object `{"name", "password", "code"}`
-/// with the code of the second factor. A name has neither a colon nor a brace.
+/// with the code of the second factor and no other member. A name has neither a colon nor a brace.
 struct AccountToken: Sendable {
     let name: AccountName?
     /// Nil for a password that nobody can have set.
@@ -25,7 +25,11 @@ struct AccountToken: Sendable {
     let code: String?
 
     init(_ token: String) {
-        if token.utf8.first == UInt8(ascii: "{"), let members = try? JSONText.parse(Array(token.utf8)) {
+        if token.utf8.first == UInt8(ascii: "{") {
+            // Bounded like the request around it: strangers send it.
+            let object = try? RequestObject(
+                token.utf8, known: ["name", "password", "code"], values: Limits.loginValues)
+            let members = object?.members ?? ObjectValue()
             name = members["name"]?.stringValue.flatMap { AccountName($0) }
             password = members["password"]?.stringValue.flatMap { PasswordHash.bytes(of: $0) }
             code = members["code"]?.stringValue.map { $0.filter { $0 != " " } }

@@ -25,7 +25,7 @@ export function People({ database }) {
   useDevices(database);
   const [after, setAfter] = useState(/** @type {string[]} */ ([]));
   const load = (/** @type {string} */ part) => useLoaded(() => call("GET", `${base}/${part}`, { quiet: true }), [database]);
-  const [providers, sets, invitations, joins, devices] = [load("providers"), load("sets"), load("invitations"), load("joins"), load("devices")];
+  const [providers, sets, invitations, joins, devices, limits] = [load("providers"), load("sets"), load("invitations"), load("joins"), load("devices"), load("limits")];
   const match = query.match ?? "";
   const from = after.at(-1);
   const accounts = useLoaded(() => call("GET", `${base}/accounts?limit=${PAGE}${match ? `&match=${encodeURIComponent(match)}` : ""}${from ? `&after=${encodeURIComponent(from)}` : ""}`, { quiet: true }), [database, match, from]);
@@ -35,7 +35,7 @@ export function People({ database }) {
   const [open, setOpen] = useState(/** @type {any} */ (null));
   const names = useLoaded(async () => mayOpen(database) ? (await collectionNames(database)).filter((one) => !isSystem(one)) : [], [database]);
   const staff = (providers.value?.providers ?? []).filter((/** @type {any} */ one) => one.kind === "accounts").map((/** @type {any} */ one) => one.name);
-  const again = () => [providers, sets, invitations, joins, devices, accounts].forEach((one) => one.again());
+  const again = () => [providers, sets, invitations, joins, devices, limits, accounts].forEach((one) => one.again());
   const close = () => { setOpen(null); again(); };
   const act = async (/** @type {() => Promise<any>} */ body, /** @type {string} */ done) => {
     try { await body(); note(done); again(); } catch (error) { note(`Not done: ${/** @type {Error} */ (error).message}`); }
@@ -71,6 +71,11 @@ export function People({ database }) {
       ["Peer", (/** @type {any} */ one) => one.peerKey ? html`<span title=${one.peerKey}>${device(one.peerKey)}</span>` : "–"], ["Approved by", (/** @type {any} */ one) => one.approvedBy ?? "–"], ["Last login", (/** @type {any} */ one) => moment(one.lastAt)],
       ["", (/** @type {any} */ one) => mayAdmin("operate") && html`<button type="button" class="danger" onClick=${() => act(() => call("DELETE", `${base}/devices/${encodeURIComponent(one.id)}`), `${one.name} is removed, and its sessions end`)}>Remove</button>`],
     ]} />
+    <${Section} title="Limits" found=${limits} rows=${limitRows(limits.value)} empty="None: the database may use all of the server." columns=${[
+      ["Of", (/** @type {any} */ one) => one.name], ["Requests a second", (/** @type {any} */ one) => bound(one.requestsPerSecond)],
+      ["Bytes a second", (/** @type {any} */ one) => bound(one.bytesPerSecond)], ["Sessions", (/** @type {any} */ one) => bound(one.sessions)],
+    ]}>${isOwner && limits.value && html`<button type="button" onClick=${() => setOpen({ form: "limits" })}>Set limits</button>`}</${Section}>
+    ${open?.form === "limits" && html`<${EditLimits} ...${shared} limits=${limits.value} />`}
     ${open?.form === "invite" && html`<${Invite} ...${shared} />`}
     ${open?.form === "account" && html`<${NewAccount} ...${shared} />`}
     ${open?.form === "set" && html`<${EditSet} ...${shared} one=${open.one} />`}
@@ -153,6 +158,27 @@ function EditSet({ base, collections, close, one }) {
   }}>${!one && html`<label>Name<input name="name" required pattern="[a-z0-9._\\-]{1,64}" placeholder="crew" autofocus /></label>`}
     <${Rights} text=${rights} change=${setRights} collections=${collections} />
     ${one && html`<label class="check"><input name="end" type="checkbox" />End the sessions of its accounts, so that it counts at once</label>`}</${FormDialog}>`;
+}
+
+/** Whoever has limits, each with its own. @param {any} limits */
+function limitRows(limits) {
+  if (!limits) return limits;
+  const all = [["All users together", limits.whole], ["Each user", limits.eachUser], ...Object.entries(limits.users)];
+  return all.filter(([, one]) => Object.keys(one).length > 0).map(([name, one]) => ({ name, ...one }));
+}
+
+/** @param {any} most */
+const bound = (most) => most === undefined ? "–" : Number(most).toLocaleString("en");
+
+/** @param {Shared & {limits: any}} props */
+function EditLimits({ base, close, limits }) {
+  const [text, setText] = useState(print(limits, 2));
+  return html`<${FormDialog} title="Limits" act="Keep them" close=${close} send=${async () => {
+    await call("PUT", `${base}/limits`, { body: parse(text, { strict: true }) });
+    note("The limits hold from now on");
+    close();
+  }}><p>Numbers for <code>requestsPerSecond</code>, <code>bytesPerSecond</code> and <code>sessions</code>. One that is not there is without a bound.</p>
+    <label>Limits as JSON<textarea class="code" rows="12" spellcheck=${false} value=${text} onInput=${(/** @type {any} */ event) => setText(event.currentTarget.value)} /></label></${FormDialog}>`;
 }
 
 /** @param {Shared & {name: string}} props */
