@@ -197,36 +197,39 @@ class Team(PeopleTest):
 
     def test_a_program_with_the_sdk_joins_and_keeps_its_credential(self):
         """In a process of its own, as an application is."""
-        peer = Peer(self.workspace, "writer", self.server, ["SELECT * FROM reports"])
+        key = self.admin("api-keys", "create", "--name", "writer", "--permissions", json.dumps(CREW))["key"]
+
+        def insert(name):
+            statement = {"statement": "INSERT INTO reports DOCUMENTS ({'_id': :id})", "args": {"id": name}}
+            bearer = {"Authorization": f"Bearer {key}"}
+            self.assertEqual(self.server.request("POST", "/api/v5/store/execute", statement, bearer).status, 200)
 
         def start():
             return self.workspace.start("probe", [
                 binary("sdk-probe"), "join", self.workspace.directory / "probe", "fleet", self.server.origin, "tablet"])
 
-        def lines(process, wanted):
-            """The lines up to the first one with this member."""
+        def lines(process, wanted, value=None):
+            """The lines up to the first one with this member, and this value where one is given."""
             found = []
-            while not found or wanted not in found[-1]:
+            while not found or wanted not in found[-1] or value not in (None, found[-1][wanted]):
                 line = process.line(len(found), 60)
                 self.assertIsNotNone(line, process.log_tail())
                 found.append(json.loads(line))
             return found
 
-        peer.execute("INSERT INTO reports DOCUMENTS ({'_id': 'r1'})")
+        insert("r1")
         probe = start()
         shown = lines(probe, "code")[-1]
         self.assertEqual(shown["qrText"], f"{self.server.origin}/#/join/fleet/{shown['code']}")
         self.assertEqual(shown["url"], f"{self.server.origin}/#/join")
         self.admin("joins", "answer", shown["code"], "--permissions", json.dumps(CREW))
         self.assertEqual(lines(probe, "user")[-1]["user"], "device:tablet")
-        at = len(lines(probe, "user"))
-        while (found := json.loads(probe.line(at, 60) or "null")) != {"reports": 1}:
-            self.assertIsNotNone(found, probe.log_tail())
-            at += 1
+        lines(probe, "reports", 1)
         probe.kill()
         # Another run shows no code.
         again = start()
-        self.assertNotIn("code", [key for line in lines(again, "user") for key in line])
+        insert("r2")
+        self.assertNotIn("code", [key for line in lines(again, "reports", 2) for key in line])
         (device,) = self.admin("devices", "list")["devices"]
         self.admin("devices", "delete", device["id"])
         # It asks anew, with another code, and is denied.
