@@ -167,6 +167,8 @@ public enum Limits {
     static let groupedWrites = 64
     /// Time after which no further write joins a group: everybody in it waits for the last one.
     static let groupTime = Duration.milliseconds(50)
+    /// Most time by which a credential's writes come before those of another one that has written all along.
+    static let writeCredit = Duration.seconds(1)
     /// Webhooks of one database; each is a reader of its log.
     static let webhooksOfDatabase = 32
     /// Lines in one call of a webhook.

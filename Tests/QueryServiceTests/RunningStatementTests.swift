@@ -252,6 +252,48 @@ struct RunningStatementTests {
 
 @Suite("One at a time, the credentials in turn")
 struct FairLineTests {
+    /// Lets those in who wait, one after the other, and returns their credentials.
+    private actor Order {
+        private var line = FairLine()
+        private var order: [String] = []
+
+        func begin(_ times: [(String, Duration)]) {
+            _ = line.enter("first")
+            for (credential, time) in times { line.charge([credential], time) }
+        }
+        func pass(_ credential: String, _ id: UInt64) async {
+            if line.enter(credential) {
+                _ = await withCheckedContinuation { line.wait(credential, id, nil, $0) }
+            }
+            order.append(credential)
+            line.leave(credential)
+        }
+        func end() { line.leave("first") }
+        var count: Int { line.count }
+        var passed: [String] { order }
+    }
+
+    private static func order(of credentials: [String], after times: [(String, Duration)]) async -> [String] {
+        let line = Order()
+        await line.begin(times)
+        await withDiscardingTaskGroup { group in
+            for (number, credential) in credentials.enumerated() {
+                group.addTask { await line.pass(credential, UInt64(number)) }
+                while await line.count < number + 2 { await Task.yield() }
+            }
+            await line.end()
+        }
+        return await line.passed
+    }
+
+    @Test("one whose writes take long comes after those whose do not, and equals take turns")
+    func lightFirst() async {
+        let times = [("bulk", Duration.milliseconds(700)), ("small", .milliseconds(5))]
+        let order = await Self.order(of: ["bulk", "bulk", "small", "new", "bulk", "small"], after: times)
+        #expect(order == ["new", "small", "small", "bulk", "bulk", "bulk"])
+        #expect(await Self.order(of: ["a", "a", "b"], after: []) == ["a", "b", "a"])
+    }
+
     @Test("a credential with many waits behind each other one once")
     func turns() async {
         actor Line {

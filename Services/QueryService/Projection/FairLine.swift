@@ -2,7 +2,8 @@ import CRDT
 import Machine
 
 /// Lets one in at a time. The credentials of those who wait have their turns one after the other, so many
-/// statements of one credential delay another's by one.
+/// statements of one credential delay another's by one. The one whose writes have taken least time comes
+/// first, while anybody waits, so that a bulk of thousands and a write of one document do not alternate.
 struct FairLine {
     /// The end of a wait.
     enum Outcome: Sendable {
@@ -27,6 +28,8 @@ struct FairLine {
 
     private var waiting: [(credential: String, waiters: [Waiter])] = []
     private var present: [String: Int] = [:]
+    /// The time that each credential's writes have taken since nobody waited.
+    private var used: [String: Duration] = [:]
 
     /// How many are in or wait.
     var count: Int { present.values.reduce(0, +) }
@@ -37,7 +40,12 @@ struct FairLine {
     /// Comes to the line. Returns whether it has to `wait`; else it is in.
     mutating func enter(_ credential: String) -> Bool {
         present[credential, default: 0] += 1
-        guard !isTaken else { return true }
+        guard !isTaken else {
+            // Nobody saves up time before the others' eyes.
+            let most = used.values.max() ?? .zero
+            used[credential] = max(used[credential] ?? .zero, most - Limits.writeCredit)
+            return true
+        }
         isTaken = true
         return false
     }
@@ -56,17 +64,33 @@ struct FairLine {
     }
 
     /// Takes those out of the line who would come next and whose writes another may do; each is to be
-    /// `answer`ed. The credentials take turns.
-    mutating func take(_ most: Int) -> [Waiter] {
+    /// `answer`ed. The credentials take turns. One whose writes take long does not come along with one whose
+    /// do not: everybody in a group waits for the last.
+    mutating func take(_ most: Int, with leader: String) -> [Waiter] {
         var taken: [Waiter] = []
+        let bound = (used[leader] ?? .zero) + Limits.groupTime
         while taken.count < most,
-            let place = waiting.firstIndex(where: { $0.waiters[0].job != nil })
+            let place = lightest(where: { $0.waiters[0].job != nil && used[$0.credential] ?? .zero <= bound })
         {
             var next = waiting.remove(at: place)
             taken.append(next.waiters.removeFirst())
             if !next.waiters.isEmpty { waiting.append(next) }
         }
         return taken
+    }
+
+    /// The place of the credential among those who wait that has used least; of equals the first.
+    private func lightest(
+        where isWanted: ((credential: String, waiters: [Waiter])) -> Bool = { _ in true }
+    ) -> Int? {
+        waiting.indices.filter { isWanted(waiting[$0]) }.min {
+            (used[waiting[$0].credential] ?? .zero, $0) < (used[waiting[$1].credential] ?? .zero, $1)
+        }
+    }
+
+    /// Charges credentials for a time that their writes took together.
+    mutating func charge(_ credentials: [String], _ time: Duration) {
+        for credential in credentials { used[credential, default: .zero] += time / credentials.count }
     }
 
     /// Ends the wait of one that was taken.
@@ -91,11 +115,12 @@ struct FairLine {
     /// Leaves, and lets the next one in.
     mutating func leave(_ credential: String) {
         forget(credential)
-        guard !waiting.isEmpty else {
+        guard let place = lightest() else {
             isTaken = false
+            used = [:]
             return
         }
-        var next = waiting.removeFirst()
+        var next = waiting.remove(at: place)
         let waiter = next.waiters.removeFirst()
         if !next.waiters.isEmpty { waiting.append(next) }
         waiter.outcome.give(.isIn)

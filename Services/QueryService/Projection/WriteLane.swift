@@ -98,9 +98,11 @@ actor WriteLane {
         }
         defer { line.leave(credential) }
         if job.evaluation.end != nil { throw DQLError.interrupted(.cancelled) }
-        guard isQuick else { return try await perform(job) }
         // Writers that have come while the last write was made go along.
-        return try await perform(job, with: line.take(Limits.groupedWrites - 1))
+        let others = isQuick ? line.take(Limits.groupedWrites - 1, with: credential) : []
+        let begin = ContinuousClock.now
+        defer { line.charge([credential] + others.map(\.credential), .now - begin) }
+        return try await isQuick ? perform(job, with: others) : perform(job)
     }
 
     /// Ends the wait of one who was taken out of the line.
