@@ -90,11 +90,13 @@ class Matrix:
         return written >= 3 and not refused and healthy == {200} and any(at >= recent for at, _ in self.echo.seen)
 
     def settle(self, expected):
-        """All is well, PostgreSQL has its standby, Prometheus sees everybody, and none of these alerts is left."""
+        """All is well, PostgreSQL has its standby, Prometheus sees everybody, and none of these alerts is left, nor a
+        critical one."""
         until(lambda: self.is_well(0), 180, "it is not well before a fault")
         until(self.stack.is_whole, 180, "the standby does not follow", 1)
         until(lambda: self.watch.is_up(TARGETS), 90, "Prometheus does not see all", 1)
-        until(lambda: not set(expected) & set(self.watch.alerts), 150, lambda: f"still {self.watch.alerts}", 1)
+        critical = {name for name, severity in self.watch.severities.items() if severity == "critical"}
+        until(lambda: not (critical | set(expected)) & set(self.watch.alerts), 150, lambda: f"still {self.watch.alerts}", 1)
 
     def try_fault(self, fault):
         self.settle(fault.alerts)
@@ -149,11 +151,13 @@ class Matrix:
             verdict.problems.append("health said nothing")
         if fault.goes_on and verdict.write_gap > GAP_SECONDS:
             verdict.problems.append(f"no write for {verdict.write_gap:.0f} s")
+        # Before the read: a write that is acknowledged after it cannot be in it.
+        acknowledged = [name for _, name in [*self.writer.acknowledged, *self.echo.seen]]
         present = self.present()
         if present is None:
             verdict.problems.append("nothing can be read")
             return
-        verdict.lost = len([name for _, name in [*self.writer.acknowledged, *self.echo.seen] if name not in present])
+        verdict.lost = len([name for name in acknowledged if name not in present])
         if verdict.lost:
             verdict.problems.append(f"{verdict.lost} acknowledged writes are lost")
 
