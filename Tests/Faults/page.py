@@ -3,15 +3,16 @@
 HEAD = """\
 # Faults
 
-What the containers of [compose](../compose/README.md) do when something breaks: two servers of PostgreSQL under Patroni,
-the four services, the front, Prometheus and Alertmanager as they are shipped. `make faults` wrote this page.
-While a client and a peer write all the time, it makes each fault, waits for its alert and mends it.
+What the containers of [compose](../compose/README.md) do when something breaks: two servers of PostgreSQL
+under Patroni, the four services, the front, Prometheus and Alertmanager as they are shipped. `make faults`
+wrote this page. While a client and a peer write all the time, it makes each fault, waits for its alert and
+mends it.
 
-- *gap*: the longest time without an acknowledged write over HTTP, and without a peer's write that was seen over HTTP.
-- *health*, *ready*: seconds until the front's `/health` and `/health/ready` said something else than 200.
+- *gap*: the longest time without an acknowledged write over HTTP, and without a peer's write seen over HTTP.
+- *refused*: answers to the writes other than 200, the three most frequent.
+- *health*, *ready*: seconds until the front's `/health` and `/health/ready` were not 200.
 - *alerts*: seconds from the fault until each was at Alertmanager.
 - *back*: seconds from the repair until writes, sync and health were well again.
-- *metrics*: those that told of it, with the seconds.
 
 {written_http} writes over HTTP and {written_peer} writes of the peer were acknowledged. {lost} of them were lost.
 
