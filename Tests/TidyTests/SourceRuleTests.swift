@@ -66,6 +66,19 @@ struct SourceRuleTests {
         #expect(Rules.frames(own).isEmpty)
     }
 
+    @Test("options of TCP are set on its own level")
+    func socketOptions() {
+        #expect(SourceTree.moduleFiles.flatMap(Rules.socketOptions).map(\.description) == [])
+        for (text, count) in [
+            (".channelOption(.socketOption(.tcp_nodelay), value: 1)", 1),
+            (".channelOption(.tcpOption(.tcp_nodelay), value: 1)", 0),
+            (".serverChannelOption(.socketOption(.so_reuseaddr), value: 1)", 0),
+        ] {
+            #expect(
+                Rules.socketOptions(SourceFile(path: "Shared/Transport/A.swift", text: text)).count == count)
+        }
+    }
+
     @Test("one file suspends tasks by hand; all others wait at the types of Machine")
     func continuations() {
         #expect(SourceTree.moduleFiles.flatMap(Rules.continuations).map(\.description) == [])

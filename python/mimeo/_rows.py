@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar, cast, overload
@@ -11,6 +12,8 @@ from ._errors import StatementError
 
 Row = dict[str, Any]
 Kind = TypeVar("Kind")
+SHOWN_ROWS = 100
+"""The most rows of a table in a notebook: a browser shows more of them slowly, and nobody reads them."""
 
 
 class Result(Sequence[Row]):
@@ -83,5 +86,23 @@ class Result(Sequence[Row]):
         return importlib.import_module("pandas").DataFrame(self._rows)
 
     def to_arrow(self) -> Any:
-        """The rows as a table of Arrow; pyarrow has to be installed."""
-        return importlib.import_module("pyarrow").Table.from_pylist(self._rows)
+        """The rows as a table of Arrow; pyarrow has to be installed. A field that a row has not is null."""
+        # Arrow's own way takes the columns from the first row alone.
+        return importlib.import_module("pyarrow").table(
+            {name: [row.get(name) for row in self._rows] for name in self._columns()})
+
+    def _columns(self) -> list[str]:
+        """The fields of all rows, in the order in which they come."""
+        return list(dict.fromkeys(name for row in self._rows for name in row))
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks, of the first rows."""
+        if self.commit is not None:
+            return f"<code>{html.escape(repr(self))}</code>"
+        columns = self._columns()
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(str(row.get(name, '')))}</td>" for name in columns) + "</tr>"
+            for row in self._rows[:SHOWN_ROWS])
+        more = len(self._rows) - SHOWN_ROWS
+        return f"<table><tr>{head}</tr>{body}</table>" + (f"<p>and {more:,} more rows</p>" if more > 0 else "")

@@ -4,7 +4,9 @@ import dataclasses
 import datetime
 import decimal
 import enum
+import importlib.util
 import math
+import unittest
 import uuid
 
 import mimeo
@@ -104,20 +106,36 @@ class Values(DatabaseTest):
         error = self.assert_code("SDK-0210", db.execute("SELECT color FROM cars").as_type, Car)
         self.assertIn("Car", error.message)
 
-    def test_a_document_of_four_mebibytes_comes_back_and_one_of_six_is_refused(self):
-        text = "x" * (4 << 20)
-        self.assertEqual(self.there_and_back(text), text)
+    def test_a_document_of_five_mebibytes_comes_back_and_a_larger_one_is_refused(self):
+        most = 5_242_880
         db = self.open()
-        self.assertRaises(mimeo.Error, db.execute, "INSERT INTO kept DOCUMENTS (:d)", d={"_id": 2, "v": "x" * (6 << 20)})
+        for content in ("x" * (most - 100), b"\xff" * (most - 100)):
+            db.execute("INSERT INTO kept DOCUMENTS (:d) ON ID CONFLICT DO UPDATE", d={"_id": 1, "v": content})
+            self.assertEqual(db.execute("SELECT v FROM kept").one()["v"], content)
+        for content in ("x" * most, b"\xff" * most):
+            self.assert_code("STORE-0201", db.execute, "INSERT INTO kept DOCUMENTS (:d)", d={"_id": 2, "v": content})
         self.assertEqual(db.execute("SELECT COUNT(*) AS n FROM kept").scalar(), 1)
 
-    def test_pandas_and_arrow_read_rows_where_they_are_installed(self):
+    def rows(self):
         db = self.open()
-        db.execute("INSERT INTO kept DOCUMENTS ({'_id': 1, 'n': 1.5}), ({'_id': 2, 'n': 2.5})")
-        rows = db.execute("SELECT * FROM kept ORDER BY _id")
-        for name, count in [("pandas", lambda: len(rows.to_pandas())), ("pyarrow", lambda: rows.to_arrow().num_rows)]:
-            try:
-                __import__(name)
-            except ImportError:
-                continue
-            self.assertEqual(count(), 2, name)
+        db.execute("INSERT INTO kept DOCUMENTS ({'_id': 1, 'n': 1.5}), ({'_id': 2, 'n': 2.5, 'text': '<b>'})")
+        return db.execute("SELECT * FROM kept ORDER BY _id")
+
+    @unittest.skipUnless(importlib.util.find_spec("pandas"), "pandas is not installed")
+    def test_pandas_reads_rows(self):
+        frame = self.rows().to_pandas()
+        self.assertEqual((len(frame), list(frame["n"]), list(frame.columns)), (2, [1.5, 2.5], ["_id", "n", "text"]))
+
+    @unittest.skipUnless(importlib.util.find_spec("pyarrow"), "pyarrow is not installed")
+    def test_arrow_reads_rows_with_the_fields_of_all_of_them(self):
+        rows = self.rows()
+        self.assertEqual(rows.to_arrow().to_pylist(), [{"_id": 1, "n": 1.5, "text": None}, {"_id": 2, "n": 2.5, "text": "<b>"}])
+        self.assertEqual(mimeo.Result([], [], None).to_arrow().num_rows, 0)
+
+    def test_a_notebook_shows_a_table(self):
+        shown = self.rows()._repr_html_()
+        self.assertIn("<tr><th>_id</th><th>n</th><th>text</th></tr>", shown)
+        self.assertIn("<tr><td>1</td><td>1.5</td><td></td></tr><tr><td>2</td><td>2.5</td><td>&lt;b&gt;</td></tr>", shown)
+        many = mimeo.Result([{"n": n} for n in range(1_102)], [], None)._repr_html_()
+        self.assertEqual((many.count("<tr>"), many.endswith("<p>and 1,002 more rows</p>")), (101, True))
+        self.assertEqual(mimeo.Result([], [1], 7)._repr_html_(), "<code>Result(commit=7)</code>")

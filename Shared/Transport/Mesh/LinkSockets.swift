@@ -94,7 +94,7 @@ struct LinkSockets: Sendable {
     ) async throws {
         let bootstrap = ClientBootstrap(group: group)
             .connectTimeout(.nanoseconds(Limits.connectTime.nanoseconds))
-            .channelOption(.socketOption(.tcp_nodelay), value: sendsSmallPacketsAtOnce ? 1 : 0)
+            .channelOption(.tcpOption(.tcp_nodelay), value: sendsSmallPacketsAtOnce ? 1 : 0)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture { try open(channel) }
             }
@@ -161,7 +161,7 @@ struct LinkSockets: Sendable {
         let bootstrap = ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: Limits.backlog)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            .childChannelOption(.socketOption(.tcp_nodelay), value: sendsSmallPacketsAtOnce ? 1 : 0)
+            .childChannelOption(.tcpOption(.tcp_nodelay), value: sendsSmallPacketsAtOnce ? 1 : 0)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try begin(channel)

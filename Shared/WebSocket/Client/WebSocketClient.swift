@@ -100,7 +100,7 @@ public struct WebSocketClient: Sendable {
             let sslContext = try address.isSecure ? NIOSSLContext(configuration: tls) : nil
             let future: EventLoopFuture<Upgrade<Opened>> = try await ClientBootstrap(group: group)
                 .connectTimeout(TimeAmount(configuration.connectTimeout))
-                .channelOption(.socketOption(.tcp_nodelay), value: 1)
+                .channelOption(.tcpOption(.tcp_nodelay), value: 1)
                 .connect(host: address.host, port: address.port) { channel in
                     channel.eventLoop.makeCompletedFuture {
                         try configure(channel, sslContext, deadline, open)

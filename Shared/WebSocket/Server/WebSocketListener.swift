@@ -35,7 +35,7 @@ public struct WebSocketListener: Sendable {
         try await ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: Limits.backlog)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
+            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try accepted(channel)

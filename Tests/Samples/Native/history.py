@@ -35,9 +35,8 @@ offset = entries[1]["transactionId"]
 before = server.execute("SELECT * FROM prices", as_of=offset)
 print("before:", before[0]["cents"], "now:", db.execute("SELECT cents FROM prices WHERE _id = 'bread'").scalar())
 
-# %% As a table, where pandas is installed.
-try:
-    print(db.execute("SELECT * FROM prices").to_pandas())
-except ImportError:
-    print(list(db.execute("SELECT * FROM prices")))
+# %% A notebook shows a result as a table; `to_pandas()` makes a DataFrame where pandas is installed.
+db.execute("SELECT * FROM prices")
+
+# %%
 db.close()

@@ -4,9 +4,19 @@ import os
 import pathlib
 import subprocess
 
+from .markdown import blocks
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PYTHON = ROOT / "python"
 HEADER = ROOT / "Shared" / "MimeoC" / "include"
+PAGE = ROOT / "Docs" / "python-peer.md"
+FIVE_MINUTES = ("a 4\n", "Result([{'seats': 5}])\nResult([{'seats': 2}])", "[{'_id': 'b', 'seats': 4}]", "True\nconnected []")
+"""What the program of PAGE prints, among more."""
+
+
+def five_minutes():
+    """The program that PAGE shows, block by block. It needs MIMEO_URL, MIMEO_DATABASE and MIMEO_TOKEN."""
+    return "".join(block.text for block in blocks(PAGE, PAGE.read_text()) if block.language == "python")
 
 
 def library():

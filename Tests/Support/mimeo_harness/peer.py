@@ -1,6 +1,7 @@
 """A headless small peer: `mimeo peer` driven over its pipes."""
 
 import json
+import os
 import threading
 
 from .processes import binary
@@ -16,6 +17,9 @@ class StatementError(RuntimeError):
         super().__init__(f"{line[:200]}: {error}")
         self.error = error
 
+
+PLAIN_USER = ["setpriv", "--bounding-set=-net_admin,-net_raw", "--inh-caps=-net_admin,-net_raw"] if os.geteuid() == 0 else []
+"""Takes from a process what only root may do with sockets: applications do not run as root."""
 
 DATABASE = "00000000-0000-4000-8000-00000000cafe"
 """The database of peers without a server."""
@@ -59,7 +63,7 @@ class Peer:
 
     def start(self, offline=False):
         """Opens the store; also after `kill` or `stop`."""
-        arguments = self._within + peer_command(
+        arguments = self._within + PLAIN_USER + peer_command(
             self.store, self._server, self._subscribe, offline, self.links, self.executable)
         with self._asking:  # callers that wait for the former process first learn that it is gone
             self._next_line = 0
