@@ -241,6 +241,48 @@ static void threads(const char *directory) {
     }
 }
 
+#define RACED 200
+
+struct race {
+    mimeo_handle all[RACED];
+    int released;
+};
+
+static void *release_all(void *context) {
+    struct race *race = context;
+    for (int i = 0; i < RACED; i++) {
+        mimeo_error mine;
+        if (mimeo_release(race->all[i], &mine) == MIMEO_OK) __atomic_fetch_add(&race->released, 1, __ATOMIC_SEQ_CST);
+        else if (strcmp(mine.code, "NATIVE-0101")) __atomic_fetch_add(&race->released, RACED, __ATOMIC_SEQ_CST);
+    }
+    return NULL;
+}
+
+/* Results, cursors, observers and transactions that four threads release at once: each is released by one of them. */
+static void races(mimeo_handle db) {
+    struct race race = {.released = 0};
+    pthread_t all[4];
+    const char *select = "SELECT * FROM c";
+    for (int i = 0; i < RACED; i++) {
+        mimeo_result result;
+        mimeo_status status;
+        if (i % 4 == 0) {
+            status = run(db, select, NULL, &result);
+            race.all[i] = result.handle;
+        } else if (i % 4 == 1) {
+            status = mimeo_query(db, select, strlen(select), NULL, 0, &race.all[i], &error);
+        } else if (i % 4 == 2) {
+            status = mimeo_begin(db, MIMEO_READ_ONLY, &race.all[i], &error);
+        } else {
+            status = mimeo_observe(db, select, strlen(select), NULL, 0, MIMEO_CBOR, NULL, NULL, &race.all[i], &error);
+        }
+        CLAIM(status == MIMEO_OK);
+    }
+    for (int i = 0; i < 4; i++) pthread_create(&all[i], NULL, release_all, &race);
+    for (int i = 0; i < 4; i++) pthread_join(all[i], NULL);
+    CLAIM(race.released == RACED);
+}
+
 static void forks(mimeo_handle db) {
     fflush(stdout);
     pid_t child = fork();
@@ -269,6 +311,7 @@ int main(int count, char **words) {
     FAILS(mimeo_open(config, strlen(config), MIMEO_ALONE, &second, &error), "STORE-0101");
     handles(db);
     input(db);
+    races(db);
     forks(db);
     /* A transaction that nobody ended, and a result that outlives its database. */
     mimeo_handle transaction;
