@@ -1,7 +1,8 @@
 /* mimeo.h: a Mimeo peer for C, and for every language that can call C.
  *
  * A peer is a database in a directory of this device. It is read and written with DQL, observed, and synced
- * with a server and with other peers. Link with -lmimeo; the library needs nothing but the C library.
+ * with a server and with other peers. Link with -lmimeo; the library needs nothing but the C library. The static
+ * library has everything within too: link with libmimeo.a -lstdc++ -lm.
  *
  *     mimeo_handle db;
  *     mimeo_result result;
