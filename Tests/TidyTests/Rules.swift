@@ -111,8 +111,8 @@ enum Rules {
 
     // MARK: options of sockets
 
-    /// An option of TCP is numbered in TCP's own level: on the socket's level the number of `tcp_nodelay` means
-    /// SO_DEBUG, which only root may set, and all others get no connection.
+    /// An option of TCP is numbered in TCP's own level: on the socket's level the number of `tcp_nodelay`
+    /// means SO_DEBUG, which only root may set, and all others get no connection.
     static func socketOptions(_ file: SourceFile) -> [Violation] {
         file.swift.lines.enumerated().compactMap { index, line in
             guard line.contains(".socketOption(.tcp_") else { return nil }

@@ -1,8 +1,9 @@
 import DittoSwift
 import Foundation
 
-/// What `Tests/Benchmarks/native.py` also measures by the C interface and in Python: the same statements on the
-/// store that it has filled. Times are microseconds, the best of some rounds: other work only adds to them.
+/// Measures the SDK with the statements that `Tests/Benchmarks/native.py` also makes by the C interface and
+/// in Python, on the store that it has filled. Times are microseconds, the best of some rounds: other work
+/// only adds to them.
 func measureBorder(_ directory: String) async throws {
     let ditto = try await Ditto.openAlone(config: config(directory))
     let store = ditto.store

@@ -11,7 +11,7 @@ PYTHON = ROOT / "python"
 HEADER = ROOT / "Shared" / "MimeoC" / "include"
 PAGE = ROOT / "Docs" / "python-peer.md"
 FIVE_MINUTES = ("a 4\n", "Result([{'seats': 5}])\nResult([{'seats': 2}])", "[{'_id': 'b', 'seats': 4}]", "True\nconnected []")
-"""What the program of PAGE prints, among more."""
+"""Parts of the output of that page's program."""
 
 
 def five_minutes():
