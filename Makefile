@@ -38,6 +38,7 @@ bench: ## Measure everything beside what one would use instead (Tests/Benchmarks
 	@scripts/bench-http
 	@scripts/bench-server
 	@scripts/bench-capacity
+	@scripts/bench-deletions
 	@scripts/build --product mimeo
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/bench.py
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/logins.py
