@@ -16,10 +16,8 @@ struct Reference {
     private(set) var documents: [DocumentKey: Document] = [:]
     /// The same, encoded.
     private(set) var states: [DocumentKey: EncodedState] = [:]
-    /// Documents that the log has reaped once, and what was known of them then.
-    private(set) var reaped: [DocumentKey: VersionVector] = [:]
-    /// The same, and those of a log that was restored to before it.
-    private(set) var everReaped: Set<DocumentKey> = []
+    /// Documents that the log has reaped once.
+    private(set) var reaped: Set<DocumentKey> = []
     /// The last entry's place; nil of an empty log.
     private(set) var position: LogPosition?
     var offset: Offset { position?.offset ?? 0 }
@@ -38,7 +36,7 @@ struct Reference {
         documents = [:]
         states = [:]
         position = nil
-        reaped = [:]
+        reaped = []
         frontier = [:]
         times = [:]
         marks = []
@@ -65,8 +63,6 @@ struct Reference {
             case .insertion: continue
             case .delta(let delta):
                 guard document?.apply(delta) != .baseMissing else {
-                    // Sync's README: what was moved may rest on a tombstone that is reaped just then.
-                    if operation.origin != nil, reaped[key] != nil { continue }
                     throw Violation("the log holds a change of \(key.words) without its base")
                 }
             case .state(let full):
@@ -78,8 +74,7 @@ struct Reference {
                 }
                 document = tombstone.reaped()
                 isState = true
-                reaped[key] = (reaped[key] ?? VersionVector()).union(vector)
-                everReaped.insert(key)
+                reaped.insert(key)
             }
             let after = document?.encoded()
             done.append(Change(key: key, before: states[key], after: after ?? [], isState: isState))
@@ -91,13 +86,14 @@ struct Reference {
         if !done.isEmpty { changes[operation.stamp, default: []] += done }
     }
 
-    /// Whether everything that a vector names is in the document, or was in it before it was reaped.
+    /// Whether everything that a vector names is in the document, or was in it before it was reaped: what the
+    /// frontier covers then is seen (rule 13).
     func hasSeen(_ vector: VersionVector, of key: DocumentKey) -> Bool {
-        guard let reaped = reaped[key] else { return documents[key]?.vector.covers(vector) ?? false }
-        let held = (documents[key]?.vector ?? VersionVector()).union(reaped)
+        let held = documents[key]?.vector ?? VersionVector()
+        let isReaped = reaped.contains(key)
         return vector.entries.allSatisfy { entry in
-            held.covers(Stamp(time: entry.time, actor: entry.actor)) || entry.time == 0
-                || times[entry.actor] ?? 0 >= entry.time
+            held.covers(Stamp(time: entry.time, actor: entry.actor))
+                || isReaped && entry.time > 0 && times[entry.actor] ?? 0 >= entry.time
         }
     }
 

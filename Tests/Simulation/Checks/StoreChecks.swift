@@ -128,7 +128,7 @@ extension World {
     /// knows; and a power cut counts the calls of a disk, these too.
     func checkHoldings(_ peer: Peer) throws {
         let exceptions: Faults = [
-            .restores, .rollBacks, .clones, .grants, .renewals, .scopes, .powerCuts, .reaping,
+            .restores, .rollBacks, .clones, .grants, .renewals, .scopes, .powerCuts,
         ]
         guard profile.faults.isDisjoint(with: exceptions), let end = reference.position else { return }
         let states = try glance(peer.replica)
