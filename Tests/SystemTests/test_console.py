@@ -321,7 +321,7 @@ class Pages(ConsolePages):
 
     def scroll(self, distance=240):
         """Scrolls the table for 120 frames: the milliseconds of each, and the elements and rows that it has made."""
-        self.browser.run(f"const distance = {distance};" + """new Promise((done) => {
+        self.browser.run("((distance) => " + """new Promise((done) => {
             const table = document.querySelector('.table');
             const [times, made, rows] = [[], [], []];
             let [last, added] = [performance.now(), 0];
@@ -339,7 +339,7 @@ class Pages(ConsolePages):
                 if (times.length < 120) requestAnimationFrame(step); else { seen.disconnect(); window.frames = { times: times.slice(1), made: made.slice(1), rows }; done(); }
             };
             requestAnimationFrame(step);
-        })""")
+        })""" + f")({distance})")
         return self.browser.run("window.frames")
 
     def test_a_change_is_seen_at_once_and_many_rows_scroll(self):
