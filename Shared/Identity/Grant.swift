@@ -57,8 +57,8 @@ public struct Grant: Sendable, Hashable {
             && (remoteQuery || !other.remoteQuery)
     }
 
-    /// Refuses a permissions object with a member that it cannot have: a misspelt right would be no right, and
-    /// nobody would hear of it. Tokens of ours may have further members, which a later version writes.
+    /// Refuses a permissions object with a member that it cannot have: a misspelt right would be no right,
+    /// and nobody would hear of it. Tokens of ours may have further members, which a later version writes.
     /// - Throws: `AUTH-0204`, which names the member.
     public static func requireKnownMembers(of permissions: Value) throws(IdentityError) {
         try requireKnown(CodingKeys.allCases.map(\.rawValue), in: permissions, "permissions")

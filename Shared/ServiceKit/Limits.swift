@@ -312,7 +312,7 @@ public enum Limits {
     static let measureInterval: Duration = .seconds(5)
     /// Combinations of method, route and status that a process counts: more than there are.
     static let requestKinds = 2_000
-    /// What a database or user may use at once of a limit by the second: two seconds of it.
+    /// Part of a limit by the second that a database or user may use at once: two seconds of it.
     static let limitBurst: Duration = .seconds(2)
     /// Window of what metrics tell of such a limit: twice the interval of usual scrapes.
     static let limitWindow: Duration = .seconds(20)

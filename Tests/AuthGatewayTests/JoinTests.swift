@@ -213,7 +213,7 @@ struct JoinTests {
             let left = Set(joins().values.map(\.address))
             #expect(left.isSuperset(of: honest), "the honest devices go on")
             #expect((1...20).allSatisfy { left.contains("203.\($0).0.1") })
-            // Those who fill the list replace their own, if they may ask at all.
+            // Whoever fills the list replaces the own ones, if the network may ask at all.
             for number in 0..<10 {
                 _ = try await people.call(
                     "POST", "join", ["databaseID": "fleet"], from: address(number * 97))

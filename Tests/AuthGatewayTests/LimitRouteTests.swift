@@ -20,7 +20,7 @@ struct LimitRouteTests {
                 try await people.get("limits").text
                     == #"{"whole":{"requestsPerSecond":100,"bytesPerSecond":1000000},"eachUser":{},"#
                     + #""users":{"ann":{"sessions":3}}}"#)
-            // What another one does not name is gone.
+            // A limit that another request does not name is gone.
             #expect(try await people.send("PUT", "limits", #"{"eachUser":{"sessions":2}}"#).status == 204)
             #expect(limits()?.users.isEmpty == true && limits()?.whole == UsageLimits())
             #expect(try await people.send("PUT", "limits", "{}").status == 204)

@@ -79,7 +79,7 @@ struct UsageMeterTests {
         #expect(admitted(bench, "ann", limits) == 10)
         #expect(admitted(bench, "cleo", limits) == 10)
         #expect(admitted(bench, "bob", limits) == 40)
-        // What the users' limits refused has taken nothing of the database's.
+        // Requests that the users' limits refused have taken nothing of the database's.
         #expect(admitted(bench, "root", limits) == 20)
         let refused = try #require(throws: LimitReached.self) {
             bench.move(.milliseconds(100))

@@ -49,7 +49,7 @@ class TwoGateways(test_people.PeopleTest):
             self.assertLess(tries, 20, "nobody counts")
         self.assertEqual(answer.error["code"], "AUTH-0414")
         self.assertIn("Retry-After", answer.headers)
-        # What was under way at the other one in a second may have come on top.
+        # Some at the other one, of the last second, may have come on top.
         self.assertGreaterEqual(tries, 10)
         for gateway in gateways:
             until(lambda at=gateway: guess(at, "10.0.0.1").error["code"] == "AUTH-0414", 30, "the other one does not know")

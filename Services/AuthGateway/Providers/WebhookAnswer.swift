@@ -6,8 +6,9 @@ import Identity
 ///
 /// The spellings of both generations are accepted: `authenticated` or `authenticate`, `clientInfo` or
 /// `userInfo`. Any value other than `true` is a refusal, not a malformed answer: published sample handlers
-/// send an error object there. Unknown members are ignored, but not those of `permissions`. They make the whole
-/// answer invalid, as a known member of the wrong type does: half a permission would be worse than none.
+/// send an error object there. Unknown members are ignored, but not those of `permissions`. They make the
+/// whole answer invalid, as a known member of the wrong type does: half a permission would be worse than
+/// none.
 package enum WebhookAnswer {
     /// - Parameter status: the HTTP status; only 200 to 299 can accept a login.
     /// - Throws: the reason why the answer is invalid, for the operator's log; it must not reach the client.

@@ -49,8 +49,8 @@ public final class Authenticator: Sendable {
     }
 
     /// The identity that an HTTP request carries. Counts the request for its database and user.
-    /// - Throws: `AUTH-0109` without a token, `AUTH-0101` to `AUTH-0112`, `AUTH-0201`; `SRV-0432`, `SRV-0601`,
-    ///   `SRV-0602`.
+    /// - Throws: `AUTH-0109` without a token, `AUTH-0101` to `AUTH-0112`, `AUTH-0201`; `SRV-0432`,
+    ///   `SRV-0601`, `SRV-0602`.
     public func identity(for request: Request, databaseID: DatabaseID? = nil) async throws -> Identity {
         let identity = try await identity(
             authorization: request.headers[.authorization], databaseID: databaseID)

@@ -10,7 +10,7 @@ import Synchronization
 ///   leaves a debt, and the requests after it wait.
 /// - *Sessions* are counted from their upgrade to their end, also where no limit is set: it may be set later.
 ///
-/// The lock guards the uses. Those without a session are forgotten when there are many.
+/// The lock guards the uses. Uses without a session are forgotten when there are many.
 public final class UsageMeter: Sendable {
     /// A database, or one user of it.
     private struct Subject: Hashable {
@@ -161,7 +161,7 @@ public final class UsageMeter: Sendable {
 
     // MARK: Figures
 
-    /// The use of a limit. Of users, the one who is nearest to it counts.
+    /// The use of a limit; of a limit of users, the use of the one who is nearest to it.
     struct Reading {
         var database: DatabaseID
         var isUser: Bool

@@ -25,7 +25,7 @@ public struct DatabaseLimits: SystemRecord, Equatable {
     }
 }
 
-/// What may be used at most; nil is without a bound.
+/// The most that may be used of each kind; nil is without a bound.
 public struct UsageLimits: Sendable, Codable, Equatable {
     /// Requests over HTTP in a second.
     public var requestsPerSecond: Int64?
