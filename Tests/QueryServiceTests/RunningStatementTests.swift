@@ -262,9 +262,7 @@ struct FairLineTests {
             for (credential, time) in times { line.charge([credential], time) }
         }
         func pass(_ credential: String, _ id: UInt64) async {
-            if line.enter(credential) {
-                _ = await withCheckedContinuation { line.wait(credential, id, nil, $0) }
-            }
+            if line.enter(credential) { _ = await line.wait(credential, id, nil).value() }
             order.append(credential)
             line.leave(credential)
         }
