@@ -16,8 +16,8 @@ public enum FreeMemory {
 
     /// Once, before there are threads: lets the C library leave less memory free, where it can be told.
     ///
-    /// By itself it has eight heaps for each processor, and one heap does not use what is free in another; and
-    /// it takes large blocks from the heaps, between which small ones stay. Half of the memory of a server
+    /// By itself it has eight heaps for each processor, and one heap does not use what is free in another. It
+    /// takes large blocks from the heaps too, between which small ones stay. Half of the memory of a server
     /// under attack was free. An operator's own settings of the library count.
     public static func keepLittle() {
         // Swift's module of the C library names neither the function nor its options.
