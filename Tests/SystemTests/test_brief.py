@@ -6,11 +6,14 @@ whether it still is: the other way gives the same answers, at several times the 
 
 import json
 import pathlib
+import re
 import socket
 import struct
+import subprocess
 
-from mimeo_harness import OneProcess
+from mimeo_harness import OneProcess, until
 from mimeo_harness.preload import preload
+from mimeo_harness.processes import ROOT
 from system_test import SystemTest, report
 
 BATCHES = 8
@@ -91,3 +94,42 @@ class Costs(SystemTest):
             self.assertLess(switches, MOST_SWITCHES, name)
             self.assertLess(allocations, MOST_ALLOCATIONS[name], name)
             self.assertLess(allocations, other[1], name)
+
+
+class StatementsInPostgres(SystemTest):
+    """The statements that PostgreSQL executes for a read, as its own log tells them."""
+
+    def sql(self, text):
+        command = ["psql", "--no-psqlrc", "-At", "-c", text, self.url]
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
+
+    def test_a_read_of_one_document_is_one_statement(self):
+        command = [ROOT / "scripts" / "with-postgres", "sh", "-c", "echo $MIMEO_TEST_POSTGRES; exec cat"]
+        cluster = self.workspace.start("postgres", command)
+        self.url = cluster.line(0, 60).strip()
+        # It stops the cluster when its command has ended.
+        self.addCleanup(lambda: (cluster.close_input(), cluster.wait(60)))
+        server = OneProcess(self.workspace, extra_arguments=["--log", self.url, "--projection", self.url]).start()
+        rows = [{"_id": f"o{number}", "customer": f"c{number % 50}"} for number in range(500)]
+        server.execute("INSERT INTO orders DOCUMENTS (:rows)", {"rows": rows})
+
+        def ask():
+            for _ in range(REQUESTS):
+                answer = server.execute(POINT["statement"], POINT["args"])
+                self.assertEqual(answer["items"], [rows[7]])
+
+        # Each connection of the server looks for the table once.
+        ask()
+        self.sql("ALTER SYSTEM SET log_statement = 'all'")
+        self.sql("SELECT pg_reload_conf()")
+        log = pathlib.Path(self.sql("SHOW data_directory")).parent / "log"
+        mark = "SELECT 'the first read'"
+        until(lambda: self.sql(mark) and mark in log.read_text(errors="replace"), 60, "no statement is logged")
+        start = len(log.read_text(errors="replace"))
+        ask()
+        told = log.read_text(errors="replace")[start:]
+        reads, begun = len(re.findall(r"SELECT state FROM mimeo_g", told)), len(re.findall(r": BEGIN", told))
+        report(f"{REQUESTS} reads: {reads} statements for a document, {begun} transactions")
+        self.assertEqual(reads, REQUESTS)
+        # The server looks at its log now and then.
+        self.assertLess(begun + told.count("d.truncated_hash"), REQUESTS / 2)
