@@ -52,6 +52,30 @@ struct ChangesTests {
         }
     }
 
+    @Test("a deletion that is written again, of a document that is not there, is no change to anybody")
+    func deletedAnew() async throws {
+        try await QueryBench.each { bench in
+            let log = try await bench.openLog()
+            let gone = VersionVector([.init(actor: ActorID(11), time: 1 << 16)])
+            let stamp = Stamp(time: 2 << 16, actor: ActorID(12))
+            let state = Document().raised(to: gone, by: stamp).encoded()
+            let change = CRDT.Operation.Change(
+                collection: "c", id: try DocumentID(.int(1)), delta: StateChange.encode(state))
+            let operation = CRDT.Operation(
+                actor: stamp.actor, sequence: 1, timestamp: stamp.time, changes: [change])
+            let request = AppendRequest(operation, authorKey: "leased:replicator")
+            _ = try await log.append([request], to: DatabaseID(QueryBench.database))
+            try await bench.serving(log) { client in
+                _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 2})")
+                let lines = try await client.get("/api/v5/changes?values=both").lines
+                #expect(lines.map { $0["transactionId"] } == [2])
+                let snapshot = try await client.get("/api/v5/changes?since=snapshot").lines
+                #expect(snapshot.map { $0["id"] } == [2])
+            }
+            await log.close()
+        }
+    }
+
     @Test("values=changes has the fields that differ, with their kinds and what hides what")
     func kinds() async throws {
         try await QueryBench.run { _, client async throws in
