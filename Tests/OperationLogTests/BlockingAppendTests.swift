@@ -7,6 +7,12 @@ import Testing
 
 @testable import OperationLog
 
+/// Whether a blocking append has ended, and how many tasks gave up before it did.
+private final class Course: Sendable {
+    let isDone = Atomic(false)
+    let late = Atomic(0)
+}
+
 @Suite("Appends on a thread that may block", .timeLimit(.minutes(5)))
 struct BlockingAppendTests {
     private static func append(
@@ -78,25 +84,24 @@ struct BlockingAppendTests {
             let log = try SQLiteOperationLog(path: path)
             try await log.createDatabase("db")
             let passing = PassingOnLog(log)
-            let isDone = Atomic(false)
-            let late = Atomic(0)
+            let course = Course()
             let busy = (0..<4 * ProcessInfo.processInfo.activeProcessorCount).map { _ in
                 Task.detached {
                     let end = ContinuousClock.now + .seconds(30)
-                    while !isDone.load(ordering: .relaxed), ContinuousClock.now < end { usleep(1_000) }
-                    if !isDone.load(ordering: .relaxed) { late.add(1, ordering: .relaxed) }
+                    while !course.isDone.load(ordering: .relaxed), ContinuousClock.now < end { usleep(1_000) }
+                    if !course.isDone.load(ordering: .relaxed) { course.late.add(1, ordering: .relaxed) }
                 }
             }
             let outcomes = try await withCheckedThrowingContinuation { continuation in
                 DispatchQueue(label: "a thread that may block").async {
                     let result = Result { try passing.appendBlocking([request(1, 1)], to: "db") }
-                    isDone.store(true, ordering: .relaxed)
+                    course.isDone.store(true, ordering: .relaxed)
                     continuation.resume(with: result)
                 }
             }
             for task in busy { await task.value }
             #expect(outcomes == [.appended(offset: 1)])
-            #expect(late.load(ordering: .relaxed) == 0)
+            #expect(course.late.load(ordering: .relaxed) == 0)
             await log.close()
         }
     }
