@@ -31,7 +31,7 @@ public final class EvaluationPool: Sendable {
         var schedule: EvaluationSchedule
         var waiting: [UInt64: Waiting] = [:]
         var idle: [Worker] = []
-        /// Those of low priority.
+        /// The idle ones of low priority.
         var lowered: [Worker] = []
         var running: [UInt64: Evaluation] = [:]
         var lastNumber: UInt64 = 0
@@ -424,8 +424,8 @@ final class EvaluationTurn: @unchecked Sendable {
 
 /// A thread that runs one turn after the other. It retains no pool while it waits.
 ///
-/// Safe although unchecked: `job` is handed over by the bell; `isLowered` is touched on the thread only, once
-/// that has begun, and read by whoever the thread calls.
+/// Safe although unchecked: `job` is handed over by the bell; `isLowered` is touched on the thread only,
+/// after the beginning, and read by whoever that thread calls.
 final class Worker: @unchecked Sendable {
     private let bell = DispatchSemaphore(value: 0)
     private var job: (@Sendable (Worker) -> Void)?
