@@ -107,6 +107,34 @@ struct FailingLogTests {
         }
     }
 
+    @Test(
+        "a statement waits for a fold that stands still as long as it may take, and a write is not made later"
+    )
+    func standingFold() async throws {
+        var evaluation = EvaluationOptions()
+        evaluation.statementTime = .milliseconds(400)
+        try await QueryBench.each { bench in
+            let log = TamperedLog(try await bench.openLog())
+            try await bench.serving(log, evaluation: evaluation) { client async throws in
+                _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+                log.holdReads(true)
+                try await Self.insertElsewhere(log, 1)
+                for statement in [
+                    "SELECT * FROM c", "SELECT * FROM other", "INSERT INTO c DOCUMENTS ({'_id': 2})",
+                ] {
+                    let answer = try await client.execute(statement)
+                    #expect(answer.status == 503, "\(statement)")
+                    #expect(answer.code == "QUERY-0304")
+                    #expect(answer.retryAfter == "1")
+                }
+                log.holdReads(false)
+                let ids = try await client.execute("SELECT _id FROM c").items.count
+                #expect(ids == 2)
+            }
+            await log.close()
+        }
+    }
+
     @Test("a write between whose draft and whose append others wrote is folded behind them")
     func othersBetween() async throws {
         try await QueryBench.each { bench in

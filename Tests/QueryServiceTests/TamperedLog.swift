@@ -10,6 +10,7 @@ final class TamperedLog: PassingOnLog, @unchecked Sendable {
         var outcomes: [AppendOutcome] = []
         var appendFailure: OperationLogErrorCode?
         var readFailure: OperationLogErrorCode?
+        var holdsReads = false
         var requests: [AppendRequest] = []
         var largestAppend = 0
     }
@@ -19,6 +20,8 @@ final class TamperedLog: PassingOnLog, @unchecked Sendable {
     func answerAppends(with outcomes: [AppendOutcome]) { tampering.withLock { $0.outcomes = outcomes } }
     func failAppends(_ code: OperationLogErrorCode?) { tampering.withLock { $0.appendFailure = code } }
     func failReads(_ code: OperationLogErrorCode?) { tampering.withLock { $0.readFailure = code } }
+    /// Lets reads wait for as long as it is true.
+    func holdReads(_ holds: Bool) { tampering.withLock { $0.holdsReads = holds } }
     /// Everything that was to be appended.
     var requests: [AppendRequest] { tampering.withLock { $0.requests } }
 
@@ -40,6 +43,7 @@ final class TamperedLog: PassingOnLog, @unchecked Sendable {
     override func read(_ database: DatabaseID, after offset: Offset, limit: ReadLimit) async throws
         -> [LogEntry]
     {
+        while tampering.withLock({ $0.holdsReads }) { try await Task.sleep(for: .milliseconds(5)) }
         if let failure = tampering.withLock({ $0.readFailure }) {
             throw OperationLogError(failure, "tampered with")
         }

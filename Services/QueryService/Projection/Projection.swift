@@ -109,22 +109,35 @@ actor Projection {
         if let result = try await store.readAtHead(from: least, fetching: key, evaluation, body) {
             return result
         }
-        let offset = try await reachHead(after: minimum, orElse: failure)
+        let offset = try await reachHead(for: evaluation, after: minimum, orElse: failure)
         return try await store.read(from: offset, fetching: key, evaluation, body)
     }
 
     /// Waits until the store has reached the log's present head, and an offset. Returns the greater of them.
+    /// - Parameter evaluation: a statement, which waits for as long as it may take; the fold goes on without
+    ///   it.
     private nonisolated func reachHead(
-        after minimum: Offset? = nil, orElse failure: QueryError = lagging
+        for evaluation: Evaluation? = nil, after minimum: Offset? = nil,
+        orElse failure: QueryError = lagging
     ) async throws -> Offset {
         let head = try await log.head(of: database)
         // Also if the position is ahead of the head: the fold detects a log that was reset.
         let offset = max(minimum ?? 0, head.offset)
-        if await store.position != head { try await store.advance() }
+        if await store.position != head { try await fold(for: evaluation) }
         guard await store.wait(for: offset, timeout: bounds.transactionWait) else {
             throw failure
         }
         return offset
+    }
+
+    /// Folds through the log's head.
+    /// - Throws: `QUERY-0304` when a statement's time is over; the errors of the fold.
+    private nonisolated func fold(for evaluation: Evaluation?) async throws {
+        let store = store
+        guard let evaluation else { return try await store.advance() }
+        guard try await !evaluation.waits(for: { try await store.advance() }) else { return }
+        if case .timeout? = evaluation.end { throw Self.lagging }
+        throw QueryError.ended(evaluation.end, after: pool.options.statementTime)
     }
 
     private static let lagging = QueryError(.unavailable, "the projection lags behind the log")
@@ -181,7 +194,8 @@ actor Projection {
             rows: request.transaction == nil ? request.rows : .held, keepsIndexes: store.keepsIndexes,
             form: request.form)
         if job.isReadOnly, request.asOf == nil { return try await read(job, after: minimum) }
-        _ = try await reachHead(after: minimum, orElse: QueryError(.transactionNotReached))
+        _ = try await reachHead(
+            for: evaluation, after: minimum, orElse: QueryError(.transactionNotReached))
         if let point = request.asOf {
             guard job.isReadOnly else { throw QueryError(.pastIsReadOnly) }
             let offset = try await past.offset(of: point, in: database)

@@ -231,6 +231,27 @@ public final class Evaluation: Sendable {
         end(.timeout)
     }
 
+    /// Waits for work that it shares with others, and that goes on without it: until the work is done, or this
+    /// evaluation is ended, also by its limit.
+    /// - Returns: false if it was ended first.
+    /// - Throws: the errors of the work.
+    public func waits(for work: @escaping @Sendable () async throws -> Void) async throws -> Bool {
+        let deadline = Task { try await endAtDeadline() }
+        defer { deadline.cancel() }
+        return try await withCheckedThrowingContinuation { continuation in
+            let first = FirstAnswer(continuation)
+            whenEnded { first.give(.success(false)) }
+            Task {
+                do {
+                    try await work()
+                    first.give(.success(true))
+                } catch {
+                    first.give(.failure(error))
+                }
+            }
+        }
+    }
+
     /// The reason why it has been ended; nil if it was not.
     public var end: End? { state.withLock { $0.end } }
 
@@ -331,5 +352,20 @@ extension Identity {
     public var credential: String {
         if signedBy == nil, let tokenID { return "api-key:\(tokenID)" }
         return "user:\(userID)"
+    }
+}
+
+/// Resumes a waiting task with the first of several answers.
+private final class FirstAnswer: Sendable {
+    private let waiting: Mutex<CheckedContinuation<Bool, any Error>?>
+
+    init(_ waiting: CheckedContinuation<Bool, any Error>) { self.waiting = Mutex(waiting) }
+
+    func give(_ answer: Result<Bool, any Error>) {
+        let first = waiting.withLock { waiting in
+            defer { waiting = nil }
+            return waiting
+        }
+        first?.resume(with: answer)
     }
 }
