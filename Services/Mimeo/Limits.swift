@@ -56,6 +56,10 @@ enum Limits {
     static let adminLook = Duration.milliseconds(500)
     /// Largest file of an option's value; the server takes less.
     static let adminBodyBytes = 1_048_576
+    /// Pause between two signs of a backup that runs: a write to the log each.
+    static let backupSign = Duration.seconds(15)
+    /// Silence after which a backup counts as killed, in seconds: a log that is slow delays a sign.
+    static let backupSilenceSeconds: Int64 = 45
     /// Pause between two looks of a canary for what it waits for: short beside the time that a round may take.
     static let canaryLook = Duration.milliseconds(50)
     /// Timeout of `.wait` without its second argument.

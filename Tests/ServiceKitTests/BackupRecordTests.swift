@@ -99,6 +99,36 @@ struct BackupRecordTests {
         }
     }
 
+    @Test("a backup that says no more that it runs has failed, and one that runs or has ended has not")
+    func killed() async throws {
+        try await withTemporaryDirectory { folder in
+            var logger = Logger(label: "test")
+            logger.logLevel = .critical
+            let log = try SQLiteOperationLog(path: folder.appendingPathComponent("log").path, logger: logger)
+            let system = SystemDatabase(
+                log: log, folder: folder.appendingPathComponent("system").path, logger: logger)
+            try await system.open()
+            var (first, second) = (BackupRecord(id: "/one"), BackupRecord(id: "s3://two/x"))
+            func lastFailed(_ now: Int64) async throws -> Int64? {
+                let records = [first, second]
+                try await system.write { writer in for record in records { try writer.put(record) } }
+                return system.directory.lastFailedBackup(nowSeconds: now)
+            }
+            #expect(try await lastFailed(1_000) == nil)
+            first.runsUntilSeconds = 1_000
+            #expect(try await lastFailed(999) == nil)
+            #expect(try await lastFailed(1_001) == 1_000)
+            // An earlier failure that was said, and one of another place.
+            first.failedAtSeconds = 900
+            second.failedAtSeconds = 1_100
+            #expect(try await lastFailed(1_050) == 1_100)
+            first.runsUntilSeconds = 0
+            #expect(try await lastFailed(2_000) == 1_100)
+            await system.close()
+            await log.close()
+        }
+    }
+
     @Test("the log keeps what the furthest of the awaited backups needs, and nothing after their time")
     func hold() async throws {
         try await withTemporaryDirectory { folder in

@@ -76,13 +76,24 @@ struct BackupCommand: AsyncParsableCommand {
             return try await resolved.with(name: "mimeo-backup", logger: logger) { log in
                 let notes = BackupNotes(log: log, place: to, logger: logger)
                 let began = ContinuousClock.now
+                let sign = Task { await notes.running(isQuiet: onlyIfGrown) }
+                // A sign after the end would be one of a backup that runs.
+                func endSigns() async {
+                    sign.cancel()
+                    await sign.value
+                }
                 do {
                     let made = try await make(
                         options, log, place, onlyIfGrown: onlyIfGrown, logger: logger, progress: progress)
-                    guard let made else { return nil }
+                    await endSigns()
+                    guard let made else {
+                        if .now - began >= Limits.backupSign { await notes.unneeded() }
+                        return nil
+                    }
                     await notes.made(made, in: .now - began, holdHours: self.holdHours ?? holdHours)
                     return made
                 } catch {
+                    await endSigns()
                     await notes.failed(error)
                     throw error
                 }

@@ -13,6 +13,26 @@ struct BackupNotes {
     let place: String
     let logger: Logger
 
+    /// Says again and again that a backup runs, until the task is cancelled. One that is killed says no more,
+    /// and so counts as failed.
+    /// - Parameter isQuiet: true to say nothing at the beginning, which would be a write for each look.
+    func running(isQuiet: Bool) async {
+        do {
+            if isQuiet { try await Task.sleep(for: Limits.backupSign) }
+            while true {
+                await change { $0.runsUntilSeconds = Self.now() + Limits.backupSilenceSeconds }
+                try await Task.sleep(for: Limits.backupSign)
+            }
+        } catch {
+            // Cancelled: the end of the backup is noted by its caller.
+        }
+    }
+
+    /// Notes that no backup runs any more, after one that was not needed.
+    func unneeded() async {
+        await change { if $0.runsUntilSeconds ?? 0 > 0 { $0.runsUntilSeconds = 0 } }
+    }
+
     /// Notes a backup.
     /// - Parameter holdHours: the time for which the log keeps what comes after it; 0 keeps nothing.
     func made(_ manifest: Manifest, in time: Duration, holdHours: UInt32) async {
@@ -22,6 +42,7 @@ struct BackupNotes {
         let isFull = manifest.parent == nil
         await change { record in
             if isFull { record.full = made } else { record.incremental = made }
+            record.runsUntilSeconds = 0
             record.holds = manifest.databases.map {
                 BackupRecord.Hold(database: DatabaseID($0.database), offset: Offset($0.through))
             }
@@ -38,7 +59,7 @@ struct BackupNotes {
         let code =
             (error as? BackupError)?.code.rawValue ?? (error as? OperationLogError)?.code.rawValue
             ?? "\(type(of: error))"
-        await change { ($0.failedAtSeconds, $0.failure) = (Self.now(), code) }
+        await change { ($0.failedAtSeconds, $0.failure, $0.runsUntilSeconds) = (Self.now(), code, 0) }
     }
 
     private static func now() -> Int64 { Int64(Date().timeIntervalSince1970) }

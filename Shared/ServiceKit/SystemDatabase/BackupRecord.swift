@@ -17,6 +17,8 @@ public struct BackupRecord: SystemRecord, Equatable {
     public var failedAtSeconds: Int64?
     /// The code of that failure.
     public var failure: String?
+    /// Seconds since 1970, until which the backup that runs has said that it does; 0 or nil while none runs.
+    public var runsUntilSeconds: Int64?
     /// The ends of the newest backup, by database.
     public var holds: [Hold] = []
     /// Seconds since 1970; until then operations after those ends stay in the log.
@@ -63,7 +65,21 @@ extension SystemDirectory {
             .map { Offset(UInt64(clamping: $0.offset)) }.min()
     }
 
-    /// Sets the metrics of backups, over all places.
+    /// Seconds since 1970, of the last backup or check that failed. A backup that was killed says nothing: it
+    /// has failed when it has not said for a while that it runs.
+    func lastFailedBackup(nowSeconds: Int64) -> Int64? {
+        let crashed = backups.values.compactMap(\.runsUntilSeconds).filter { 0 < $0 && $0 < nowSeconds }
+        return (backups.values.compactMap(\.failedAtSeconds) + crashed).max()
+    }
+
+    /// Sets the metric of failed backups, which time alone may change.
+    func measureFailedBackups(nowSeconds: Int64) {
+        Measured.replace(
+            "mimeo_backup_last_failure_timestamp_seconds",
+            lastFailedBackup(nowSeconds: nowSeconds).map { [(labels: [], value: Double($0))] } ?? [])
+    }
+
+    /// Sets the other metrics of backups, over all places.
     func measureBackups() {
         let kinds = [
             ("full", backups.values.compactMap(\.full)),
@@ -79,11 +95,9 @@ extension SystemDirectory {
             "mimeo_backup_last_duration_seconds",
             newest.map { ($0.labels, Double($0.made.milliseconds) / 1_000) })
         Measured.replace("mimeo_backup_last_size_bytes", newest.map { ($0.labels, Double($0.made.bytes)) })
-        for (name, times) in [
-            ("mimeo_backup_last_verified_timestamp_seconds", backups.values.compactMap(\.verifiedAtSeconds)),
-            ("mimeo_backup_last_failure_timestamp_seconds", backups.values.compactMap(\.failedAtSeconds)),
-        ] {
-            Measured.replace(name, times.max().map { [(labels: [], value: Double($0))] } ?? [])
-        }
+        Measured.replace(
+            "mimeo_backup_last_verified_timestamp_seconds",
+            backups.values.compactMap(\.verifiedAtSeconds).max().map { [(labels: [], value: Double($0))] }
+                ?? [])
     }
 }

@@ -1,3 +1,5 @@
+import Foundation
+
 /// The system database as a part of a host: opened before the services that use it, followed while they run,
 /// closed after them. It is the first part of every host.
 public struct SystemDatabasePart: ServicePart {
@@ -59,9 +61,10 @@ public struct SystemDatabasePart: ServicePart {
             ? [Unreadiness(name, .noDatabase, "the log has no database")] : []
     }
 
-    /// Tells the use of limits, and the age of the contact with the log.
+    /// Tells the use of limits, when a backup has failed, and the age of the contact with the log.
     public func measure() async {
         system.usage.measure(Array(system.directory.limits.values))
+        system.directory.measureFailedBackups(nowSeconds: Int64(Date().timeIntervalSince1970))
         guard let silence = system.contact.silence else { return }
         Measured.set("mimeo_log_contact_age_seconds", silence / .seconds(1))
     }
