@@ -38,7 +38,7 @@ PATIENCE_SECONDS = 90
 GAP_SECONDS = 15
 """A longer gap between acknowledged writes is an outage."""
 TARGETS = 12
-"""What Prometheus asks: each service by DNS, by its name, and through the front."""
+"""The targets of Prometheus: each service by DNS, by its name, and through the front."""
 
 
 @dataclasses.dataclass

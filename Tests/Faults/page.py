@@ -3,7 +3,7 @@
 HEAD = """\
 # Faults
 
-What the containers of [compose](../compose/README.md) do when something breaks: two servers of PostgreSQL
+Containers of [compose](../compose/README.md) that something breaks, with two servers of PostgreSQL
 under Patroni, the four services, the front, Prometheus and Alertmanager as they are shipped. `make faults`
 wrote this page. While a client and a peer write all the time, it makes each fault, waits for its alert and
 mends it.

@@ -17,7 +17,7 @@ PROBES = {"health": "/health", "ready": "/health/ready", **{name: f"/admin/{name
 STEP = 5
 """Seconds between the samples of a metric, half of Prometheus' interval."""
 FIGURES = {
-    # What a metric has to say for it to count as having told: a query that is true then.
+    # Each is a query that is true when the metric tells of a fault.
     "up": "min(up{job=~'mimeo.*'}) == 0",
     "mimeo_ready": "min(mimeo_ready) == 0",
     "mimeo_log_contact_age_seconds": "max(mimeo_log_contact_age_seconds) > 5",
