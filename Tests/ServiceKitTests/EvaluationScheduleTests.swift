@@ -129,6 +129,26 @@ struct EvaluationScheduleTests {
         #expect(!schedule.isLasting(arrive(&schedule, "many")))
     }
 
+    @Test("turns of low priority, which may stand still, keep nobody else from a place")
+    func placesOfOthers() {
+        var schedule = EvaluationSchedule(places: 2)
+        let heavy = (0..<4).map { _ in arrive(&schedule, "heavy") }
+        #expect(schedule.next()?.id == heavy[0] && schedule.next()?.id == heavy[1])
+        let light = ["a", "b", "c"].map { arrive(&schedule, $0) }
+        #expect(schedule.next() == nil)
+        schedule.note(heavy[0], processorNanoseconds: Limits.evaluationMoment.wholeNanoseconds)
+        #expect(schedule.next()?.id == light[0] && schedule.next()?.id == light[1])
+        #expect(schedule.next() == nil && schedule.computing == 4)
+        schedule.end(light[0], usedNanoseconds: 1)
+        #expect(schedule.next()?.id == light[2])
+        // The heavy ones share their own places.
+        schedule.end(light[1], usedNanoseconds: 1)
+        schedule.end(light[2], usedNanoseconds: 1)
+        #expect(schedule.next() == nil)
+        schedule.end(heavy[0], usedNanoseconds: 1)
+        #expect(schedule.next()?.id == heavy[2])
+    }
+
     @Test("one credential takes half of the seats, and some are left to those who have none")
     func seats() {
         var schedule = EvaluationSchedule(places: 1_000)

@@ -12,8 +12,12 @@ import CRDT
 /// computed least. A credential that was away begins at most `Limits.evaluationCredit` behind the one that
 /// is furthest, so nobody saves up time, and nobody pays for time when he was alone.
 ///
-/// Invariants: `computing` turns hold places, at most `places` and those that leave; a waiting turn is queued
-/// once; the seats taken are those of the turns that have begun and not ended.
+/// A turn of low priority may stand still for as long as the machine is busy, and would keep its place then.
+/// So those of credentials that last (`isLasting`) share the places with each other, and the others have as
+/// many of their own.
+///
+/// Invariants: `computing` turns hold places, at most `places` of either kind and those that leave; a waiting
+/// turn is queued once; the seats taken are those of the turns that have begun and not ended.
 struct EvaluationSchedule {
     /// The number of a turn.
     typealias ID = UInt64
@@ -35,6 +39,7 @@ struct EvaluationSchedule {
         var processor: UInt64 = 0
         var waiting: [ID] = []
         var turns = 0
+        var isLasting: Bool { processor >= Limits.evaluationMoment.wholeNanoseconds }
     }
 
     private struct Taken {
@@ -49,12 +54,16 @@ struct EvaluationSchedule {
     private var taken: [ObjectIdentifier: Taken] = [:]
     private var furthest: UInt64 = 0
     private var lastID: ID = 0
-    private(set) var computing = 0
+    /// The turns that compute.
+    private var running: Set<ID> = []
     /// How many turns wait, for a seat or for a place.
     private(set) var waiting = 0
 
     /// A schedule of so many places.
     init(places: Int) { self.places = max(1, places) }
+
+    /// How many turns compute.
+    var computing: Int { running.count }
 
     /// How many turns there are.
     var count: Int { turns.count }
@@ -74,7 +83,7 @@ struct EvaluationSchedule {
     /// A computing turn gives its place back and queues again.
     mutating func pause(_ id: ID, usedNanoseconds: UInt64) {
         charge(id, usedNanoseconds)
-        computing -= 1
+        running.remove(id)
         enqueue(id)
     }
 
@@ -82,13 +91,13 @@ struct EvaluationSchedule {
     mutating func leave(_ id: ID) {
         guard let turn = turns[id] else { preconditionFailure("a turn that has ended is paused") }
         dequeue(id, turn)
-        computing += 1
+        running.insert(id)
     }
 
     /// A computing turn gives its place back while it waits for somebody else.
     mutating func leave(_ id: ID, usedNanoseconds: UInt64) {
         charge(id, usedNanoseconds)
-        computing -= 1
+        running.remove(id)
     }
 
     /// A turn that has left queues for a place.
@@ -110,7 +119,7 @@ struct EvaluationSchedule {
     /// A computing turn ends.
     mutating func end(_ id: ID, usedNanoseconds: UInt64) {
         charge(id, usedNanoseconds)
-        computing -= 1
+        running.remove(id)
         remove(id)
     }
 
@@ -124,8 +133,7 @@ struct EvaluationSchedule {
 
     /// The next turn to compute, and whether it begins; nil while all places are taken or nobody may begin.
     mutating func next() -> (id: ID, begins: Bool)? {
-        guard computing < places || !urgent.isEmpty, waiting > 0, let id = chosen(), var turn = turns[id]
-        else { return nil }
+        guard waiting > 0, let id = chosen(), var turn = turns[id] else { return nil }
         dequeue(id, turn)
         let begins = !turn.hasBegun
         if begins {
@@ -136,7 +144,7 @@ struct EvaluationSchedule {
             }
             turns[id] = turn
         }
-        computing += 1
+        running.insert(id)
         return (id, begins)
     }
 
@@ -155,7 +163,7 @@ struct EvaluationSchedule {
         guard let turn = turns[id], !turn.isUrgent, let credential = credentials[turn.credential] else {
             return false
         }
-        return credential.processor >= Limits.evaluationMoment.wholeNanoseconds
+        return credential.isLasting
     }
 
     // MARK: Work without a turn
@@ -189,11 +197,13 @@ struct EvaluationSchedule {
 
     private func chosen() -> ID? {
         if let id = urgent.first(where: maySit) { return id }
-        guard computing < places else { return nil }
+        let lasting = running.lazy.filter { isLasting($0) }.count
+        let isFull = (usual: computing - lasting >= places, lasting: lasting >= places)
         var best: (id: ID, virtual: UInt64, used: UInt64)?
         for credential in credentials.values where !credential.waiting.isEmpty {
             let virtual = max(credential.virtual, floor)
             if let best, best.virtual < virtual { continue }
+            if credential.isLasting ? isFull.lasting : isFull.usual { continue }
             for id in credential.waiting {
                 let used = turns[id]?.usedNanoseconds ?? 0
                 if let best, (best.virtual, best.used, best.id) < (virtual, used, id) { continue }
