@@ -60,7 +60,8 @@ enum Limits {
     static let backupSign = Duration.seconds(15)
     /// Silence after which a backup counts as killed, in seconds: a log that is slow delays a sign.
     static let backupSilenceSeconds: Int64 = 45
-    /// Pause between two looks of a canary for what it waits for: short beside the time that a round may take.
+    /// Pause between two looks of a canary for what it waits for: short beside the time that a round may
+    /// take.
     static let canaryLook = Duration.milliseconds(50)
     /// Timeout of `.wait` without its second argument.
     static let waitSeconds = 30.0

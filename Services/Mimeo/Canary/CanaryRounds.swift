@@ -9,7 +9,7 @@ import Synchronization
 ///
 /// One round runs at a time. `state` guards what other threads read meanwhile.
 final class CanaryRounds: Sendable {
-    /// What the canary logs in with, as a peer and over HTTP.
+    /// The login of the canary, as a peer and over HTTP.
     struct Login: Sendable {
         var origin: String
         var databaseID: String

@@ -86,7 +86,7 @@ extension WriteLane {
         var open: [Int] = []
         /// True if the log knew other operations of the actor.
         var hasLostActor = false
-        /// Those among the answered that take too long for this lane.
+        /// The answered ones that take too long for this lane.
         var tooSlow: [Int] {
             settled.filter { if case .failure(is TooSlow) = $0.result { true } else { false } }.map(\.place)
         }

@@ -261,8 +261,8 @@ package struct ServerStore: SessionStore {
         return try await log.position(at: place.offset, in: database) == place
     }
 
-    /// Reads states, with what was reaped of those that the asker holds deleted anew. A claim about a document
-    /// that it may not read is passed over, since nothing of the document is told to it anyway.
+    /// Reads states, with what was reaped of those that the asker holds deleted anew. A claim about a
+    /// document that it may not read is passed over, since nothing of the document is told to it anyway.
     private func states(_ keys: [DocumentKey], _ shown: [DocumentVersion]) async throws -> Event {
         let replica = hub.materializer.replica
         let rights = identity.rights

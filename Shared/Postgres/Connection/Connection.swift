@@ -90,8 +90,8 @@ final class Connection {
             throw PostgresError(state: nil, message: message, isConnectionLost: true)
         }
         self.handle = handle
-        // libpq would print what the server says unasked, such as the reason of its end, into our log as text.
-        // A statement after it fails with the same reason.
+        // libpq would print what the server says unasked, such as the reason of its end, into our log as
+        // text. A statement after it fails with the same reason.
         PQsetNoticeProcessor(handle, { _, _ in }, nil)
         watch = AnswerWatch.shared.watch(PQsocket(handle), patience: patience)
         let seconds = PostgresLimits.unacknowledgedTimeout.components.seconds

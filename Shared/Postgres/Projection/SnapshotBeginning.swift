@@ -33,7 +33,7 @@ extension ProjectionSnapshot {
         case failed
     }
 
-    /// What a snapshot has to be of.
+    /// The position that a snapshot has to be of.
     enum Demand {
         /// A position that passes the check, which throws.
         case position((LogPosition) throws -> Void)

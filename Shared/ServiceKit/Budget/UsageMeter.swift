@@ -266,7 +266,7 @@ public struct LimitReached: HTTPReportable, Equatable {
     public var httpStatus: HTTPResponse.Status { .tooManyRequests }
     /// `SRV-0432`.
     public var publicCode: String { ServiceErrorCode.limitReached.rawValue }
-    /// Which limit of which.
+    /// Names the limit and the database or user that has it.
     public var publicMessage: String {
         let what =
             switch kind {

@@ -231,8 +231,8 @@ public final class Evaluation: Sendable {
         end(.timeout)
     }
 
-    /// Waits for work that it shares with others, and that goes on without it: until the work is done, or this
-    /// evaluation is ended, also by its limit.
+    /// Waits for work that it shares with others, and that goes on without it: until the work is done, or
+    /// this evaluation is ended, also by its limit.
     /// - Returns: false if it was ended first.
     /// - Throws: the errors of the work.
     public func waits(for work: @escaping @Sendable () async throws -> Void) async throws -> Bool {

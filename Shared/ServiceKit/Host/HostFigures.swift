@@ -30,8 +30,8 @@ final class HostFigures: Sendable {
         return reasons
     }
 
-    /// Sets the gauges that are read only when somebody asks, unless they are new. What clients hold is told
-    /// as it is: it changes within seconds, and reading it costs nothing.
+    /// Sets the gauges that are read only when somebody asks, unless they are new. The bytes that clients
+    /// hold are read each time: they change within seconds, and reading them costs nothing.
     func measure() async {
         ProcessFigures.measureBudgets()
         let isDue = measured.withLock { measured in

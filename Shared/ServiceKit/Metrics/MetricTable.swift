@@ -91,7 +91,7 @@ public struct MetricRow: Sendable {
     private static let canary: [MetricRow] = [
         MetricRow(
             "mimeo_canary_seconds", .gauge, of: ["canary"],
-            "Time of a peer's write to the server and back: of the last round, or of the longer one that runs."
+            "Time of a peer's write to the server and back: the last round, or the longer one that runs."
         ),
         MetricRow(
             "mimeo_canary_failures_total", .counter, ["stage"], of: ["canary"],

@@ -1,8 +1,9 @@
-/// The rule of a document at rest, for every world of simulated replicas: a subscriber holds exactly the document
-/// that there is if a subscription of it matches, byte for byte, and otherwise nothing that one would show.
+/// The rule of a document at rest, for every world of simulated replicas: a subscriber holds exactly the
+/// document that there is if a subscription of it matches, byte for byte, and otherwise nothing that one
+/// would show.
 ///
-/// A document that was deleted, reaped and deleted anew is no exception (rules 6, 13 and 14). An erased one may
-/// be: copies of it may differ in remains of counters.
+/// A document that was deleted, reaped and deleted anew is no exception (rules 6, 13 and 14). An erased one
+/// may be: copies of it may differ in remains of counters.
 public enum Rest {
     /// The way in which a copy is not what it should be.
     public enum Fault: String, Sendable {
