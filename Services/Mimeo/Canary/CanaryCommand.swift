@@ -12,8 +12,8 @@ struct CanaryCommand: AsyncParsableCommand {
             In each round this peer writes a document, waits until the server shows it over HTTP, changes it \
             there, and waits until the change is here: login, sync, log, projection and the way back. \
             /metrics has the time of the last round as mimeo_canary_seconds, which grows while a round \
-            waits, and mimeo_canary_failures_total with the stage that took too long. Give it a database and a \
-            login provider of its own: it writes one document of the collection mimeo_canary.
+            waits, and mimeo_canary_failures_total with the stage that took too long. Give it a database and \
+            a login provider of its own: it writes one document of the collection mimeo_canary.
             With --once it ends after one round, with exit code 3 if that fails.
             """)
 
