@@ -14,7 +14,10 @@ struct WriteAheadLogTests {
         let queue: DatabaseQueue
         let writeAhead: WriteAheadLog
 
-        init(_ path: String, checkpointPages: Int32 = WriteAheadLog.usualCheckpointPages) throws {
+        init(
+            _ path: String, checkpointPages: Int32 = WriteAheadLog.usualCheckpointPages,
+            mark: WriteAheadMark? = nil
+        ) throws {
             self.path = path
             var configuration = Configuration()
             configuration.journalMode = .wal
@@ -23,7 +26,7 @@ struct WriteAheadLogTests {
             writeAhead = try queue.writeWithoutTransaction { db in
                 try db.execute(sql: "PRAGMA synchronous = FULL")
                 try db.execute(sql: "CREATE TABLE IF NOT EXISTS rows (number INTEGER, bytes BLOB)")
-                return try WriteAheadLog(of: db, checkpointPages: checkpointPages)
+                return try WriteAheadLog(of: db, checkpointPages: checkpointPages, mark: mark)
             }
         }
 
@@ -209,6 +212,35 @@ struct WriteAheadLogTests {
                 #expect(WriteAheadMark.loss(of: path, isSynced: true) == nil, "seed \(seed)")
                 let after = try Store(path)
                 #expect(try after.numbers() == Array(0...40), "seed \(seed)")
+                try after.queue.close()
+            }
+        }
+    }
+
+    /// The first calls of a commit that begins the log anew: its header, the sync of that, a page.
+    @Test(
+        "a power cut during the first commit after a checkpoint that emptied the log loses nothing",
+        arguments: 1...4)
+    func cutDuringTheFirstCommit(call: Int) throws {
+        for seed in Depth.seeds(fast: 20, deep: 1_000) {
+            try withFaultDisk(seed: seed) { disk, folder in
+                let path = folder.appendingPathComponent("store.sqlite").path
+                let before = try Store(path, mark: WriteAheadMark(path: path))
+                for number in 0..<20 { try before.insert(number) }
+                // No room is made, as for the commits of an opening.
+                try before.queue.writeWithoutTransaction { db in
+                    try WriteAheadLog.checkpoint(db, isShared: false)
+                    disk.cutPower(duringCall: call)
+                    #expect(throws: DatabaseError.self) {
+                        try db.execute(sql: "INSERT INTO rows VALUES (20, zeroblob(9000))")
+                    }
+                }
+                try? before.queue.close()
+                disk.restart()
+                #expect(WriteAheadMark.content(of: path)?.isOpen == true)
+                #expect(WriteAheadMark.loss(of: path, isSynced: true) == nil, "seed \(seed)")
+                let after = try Store(path)
+                #expect(try after.numbers() == Array(0..<20), "seed \(seed)")
                 try after.queue.close()
             }
         }

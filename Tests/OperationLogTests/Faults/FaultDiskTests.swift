@@ -100,6 +100,60 @@ struct FaultDiskTests {
         #expect(Set(sizes).count > 1)
     }
 
+    /// True if a file has a sector as it was in the old file, and not as it was written since.
+    private func hasSector(_ file: Data, of old: Data, notOf new: Data) -> Bool {
+        stride(from: 0, to: file.count, by: 512).contains { start in
+            let sector = file.dropFirst(start).prefix(512)
+            let isIn = { (other: Data) in other.dropFirst(start).prefix(sector.count) == sector }
+            return isIn(old) && !isIn(new) && sector.contains { $0 != 0 }
+        }
+    }
+
+    /// The log is written anew with a sync after its header, or without any.
+    @Test(
+        "a file that was cut short and grew again has all of its old contents after a cut, or none",
+        arguments: [("FULL", 1), ("FULL", 2), ("FULL", 3), ("OFF", 10), ("OFF", 40)])
+    func cutShort(synchronous: String, call: Int) throws {
+        var outcomes = (old: 0, new: 0)
+        for seed in 1...40 as ClosedRange<UInt64> {
+            try withFaultDisk(seed: seed) { disk, folder in
+                let path = folder.appendingPathComponent("file.sqlite").path
+                let content = { FileManager.default.contents(atPath: path + "-wal") ?? Data() }
+                let queue = try open(path, "FULL")
+                let insert = { (db: Database) in
+                    try db.execute(sql: "INSERT INTO t VALUES (randomblob(3000))")
+                }
+                try queue.write { try $0.execute(sql: "CREATE TABLE t (b BLOB)") }
+                for _ in 0..<10 { try queue.write(insert) }
+                let old = content()
+                try queue.writeWithoutTransaction { db in
+                    _ = try db.checkpoint(.truncate)
+                    try db.execute(sql: "PRAGMA synchronous = \(synchronous)")
+                }
+                disk.cutPower(duringCall: call)
+                while (try? queue.write(insert)) != nil {}
+                try? queue.close()
+                let new = content()
+                disk.restart()
+                let left = content()
+                if left == old {
+                    outcomes.old += 1
+                } else {
+                    outcomes.new += 1
+                    #expect(!hasSector(left, of: old, notOf: new), "seed \(seed)")
+                }
+                let again = try open(path, "FULL")
+                let rows = try again.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM t") }
+                let check = try again.read { try String.fetchOne($0, sql: "PRAGMA integrity_check") }
+                #expect(rows ?? 0 >= 10 && check == "ok", "seed \(seed)")
+                try again.close()
+            }
+        }
+        #expect(outcomes.new > 0)
+        // The sync after the header makes the shorter size durable.
+        #expect((outcomes.old > 0) == (synchronous == "OFF" || call < 3))
+    }
+
     @Test("a bound on space refuses what does not fit, and what is removed makes room again")
     func space() throws {
         try withFaultDisk(seed: 1) { disk, folder in

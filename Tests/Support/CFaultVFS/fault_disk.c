@@ -99,6 +99,7 @@ fault_file *fault_file_of(fault_disk *disk, const char *path, int64_t size) {
     fault_file *file = must(calloc(1, sizeof *file));
     file->path = must(strdup(path));
     file->synced_size = size;
+    file->shortest = size;
     file->size = size;
     file->next = *link;
     *link = file;
@@ -248,11 +249,20 @@ void fault_keep(fault_file *file, sqlite3_file *real, int64_t offset, int64_t co
         int64_t have = size - start;
         image->sector = sector;
         image->is_doomed = 0;
+        image->is_cut_off = 0;
         image->have = have <= 0 ? 0 : have > FAULT_SECTOR ? FAULT_SECTOR : (int)have;
         memset(image->bytes, 0, sizeof image->bytes);
         if (image->have > 0) memcpy(image->bytes, content + (start - first * FAULT_SECTOR), (size_t)image->have);
     }
     free(content);
+}
+
+void fault_shorten(fault_file *file, int64_t size) {
+    if (size >= file->synced_size || size > file->shortest) return;
+    file->shortest = size;
+    for (size_t index = 0; index < file->count; index++) {
+        if ((file->images[index].sector + 1) * FAULT_SECTOR > size) file->images[index].is_cut_off = 1;
+    }
 }
 
 static int same_folder(const char *left, const char *right) {
@@ -276,10 +286,13 @@ void fault_saved(fault_disk *disk, fault_file *file, int64_t size) {
     file->saves_folder = 0;
     size_t kept = 0;
     for (size_t index = 0; file->doomed > 0 && index < file->count; index++) {
-        if (file->images[index].is_doomed) file->images[kept++] = file->images[index];
+        int is_kept = file->images[index].is_doomed && !file->images[index].is_cut_off;
+        if (is_kept) file->images[kept++] = file->images[index];
     }
     file->count = kept;
+    file->doomed = kept;
     file->synced_size = size;
+    file->shortest = size;
     file->is_new = 0;
 }
 
@@ -321,13 +334,17 @@ static void store(const char *path, const unsigned char *bytes, int64_t size) {
     close(descriptor);
 }
 
-/* The contents of one sector, by time: chooses one. */
+/* The contents of one sector, by time: chooses one, with `is_short` of those after the file was cut short. */
 static void settle(
-    fault_disk *disk, fault_file *file, size_t first, uint64_t mood, unsigned char *bytes, int64_t size
+    fault_disk *disk, fault_file *file, size_t first, uint64_t mood, int is_short, unsigned char *bytes, int64_t size
 ) {
     int64_t sector = file->images[first].sector;
     uint64_t count = 0;
-    while (first + count < file->count && file->images[first + count].sector == sector) count += 1;
+    while (first + count < file->count && file->images[first + count].sector == sector) {
+        if (count == 0 && is_short && file->images[first].is_cut_off) first += 1;
+        else count += 1;
+    }
+    if (count == 0) return;
     /* 0: everything is lost. Otherwise one half of the sectors reached the disk, the others stopped anywhere. */
     uint64_t choice = mood == 0 ? 0 : draw(disk) % 2 ? count : draw(disk) % (count + 1);
     if (choice == count) return;
@@ -371,27 +388,26 @@ static unsigned char *remains(fault_disk *disk, fault_file *file, int64_t *size)
         free(bytes);
         return NULL;
     }
-    int64_t least = found < file->synced_size ? found : file->synced_size;
+    /* A file system cuts a file short in one step, or not at all. With the step go the contents that it cut off,
+       without it all that was written there afterwards. */
+    int was_cut = file->shortest < file->synced_size;
+    int is_short = was_cut && mood != 0 && draw(disk) % 2;
+    int64_t base = is_short ? file->shortest : file->synced_size;
     int64_t most = found < file->synced_size ? file->synced_size : found;
-    int64_t left = mood == 0 ? file->synced_size : least;
-    if (mood != 0 && found < file->synced_size) {
-        /* A file system cuts a file short in one step, or not at all. */
-        left = draw(disk) % 2 ? found : file->synced_size;
-    } else if (mood != 0 && most > least) {
-        int64_t steps = (most - least + FAULT_SECTOR - 1) / FAULT_SECTOR;
-        left = least + (int64_t)(draw(disk) % (uint64_t)(steps + 1)) * FAULT_SECTOR;
-        if (left > most || draw(disk) % 2) left = most;
+    int64_t left = base;
+    if (mood != 0 && (is_short || !was_cut) && found > base) {
+        int64_t steps = (found - base + FAULT_SECTOR - 1) / FAULT_SECTOR;
+        left = base + (int64_t)(draw(disk) % (uint64_t)(steps + 1)) * FAULT_SECTOR;
+        if (left > found || draw(disk) % 2) left = found;
     }
     bytes = must(realloc(bytes, (size_t)most + FAULT_SECTOR));
     memset(bytes + found, 0, (size_t)(most - found) + FAULT_SECTOR);
     sort_images(file);
-    int64_t shrunk_from = found;
     for (size_t index = 0; index < file->count; index++) {
         int64_t sector = file->images[index].sector;
         if (index > 0 && file->images[index - 1].sector == sector) continue;
-        /* Cut away, and the shorter size did not reach the disk: the content did not go either. */
-        int is_back = (sector + 1) * FAULT_SECTOR > shrunk_from && sector * FAULT_SECTOR < file->synced_size;
-        settle(disk, file, index, is_back ? 0 : mood, bytes, most);
+        int is_back = was_cut && !is_short && (sector + 1) * FAULT_SECTOR > file->shortest;
+        settle(disk, file, index, is_back ? 0 : mood, is_short, bytes, most);
     }
     *size = left;
     return bytes;

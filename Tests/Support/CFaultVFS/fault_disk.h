@@ -23,6 +23,8 @@ typedef struct {
     int have;
     /* A failed sync has let go of it: a later one does not save what is there now. */
     int is_doomed;
+    /* The file was cut short afterwards, to less than `synced_size`, and lost it. */
+    int is_cut_off;
     unsigned char bytes[FAULT_SECTOR];
 } fault_image;
 
@@ -37,6 +39,8 @@ typedef struct fault_file {
     int64_t size;
     /* The size at the last sync. */
     int64_t synced_size;
+    /* The least size since, if it was cut to less than that; otherwise the same. */
+    int64_t shortest;
     /* Its directory entry is not synced. */
     int is_new;
     /* Its next sync syncs its folder too, as SQLite does it for a new journal. */
@@ -94,6 +98,9 @@ fault_verdict fault_admit(fault_disk *disk, fault_call call, int error);
 
 /* Keeps the contents of sectors before a call changes them. */
 void fault_keep(fault_file *file, sqlite3_file *real, int64_t offset, int64_t count, int64_t size);
+
+/* Called when a file was cut to a size, after its contents were kept. */
+void fault_shorten(fault_file *file, int64_t size);
 
 /* Everything written is on the disk. */
 void fault_saved(fault_disk *disk, fault_file *file, int64_t size);

@@ -102,6 +102,7 @@ static int shim_truncate(sqlite3_file *file, sqlite3_int64 size) {
         fault_keep(record, real, size, before - size, before);
         int code = real->pMethods->xTruncate(real, size);
         record->size = size_of(real);
+        fault_shorten(record, record->size);
         if (verdict.code == SQLITE_OK) verdict.code = code;
         if (handle->disk->space >= 0) handle->disk->space += before - size;
     }

@@ -7,8 +7,12 @@
  * Power. Writes go to the real file at once, and what they replace is kept until the file is synced. So other
  * connections read what was written, as from a kernel's cache. A cut ends every call from then on; the restart
  * gives each 512-byte sector that was not synced one of the contents it had since the last sync, may take back
- * what a file grew by, or all of what it was cut short by, may let a file vanish whose creation was not synced, and may bring one back
- * whose removal was not. All of it follows from the disk's seed.
+ * what a file grew by, may let a file vanish whose creation was not synced, and may bring one back whose removal
+ * was not. All of it follows from the disk's seed.
+ *
+ * A file that was cut short is as long as it was, with all that it lost and nothing that was written there since,
+ * or is short, with none of what it lost. It is never short with old contents: a file system's journal frees the
+ * old blocks in the same step.
  *
  * A failed sync behaves as Linux does: the pages count as clean, so a later sync that succeeds does not save
  * them; only writing them again does.
