@@ -43,9 +43,10 @@ struct PendingAnswerTests {
         for round in 0..<Depth.pick(fast: 300, deep: 10_000) {
             let (answer, blocked) = (PendingAnswer<Int>(), PendingAnswer<Int>())
             let counted = Atomic(0)
+            let givers = DispatchGroup()
             async let value = answer.value()
             for number in 0..<3 {
-                DispatchQueue.global().async {
+                DispatchQueue.global().async(group: givers) {
                     if answer.give(number) { counted.add(1, ordering: .relaxed) }
                     if blocked.give(number) { counted.add(1, ordering: .relaxed) }
                 }
@@ -53,6 +54,8 @@ struct PendingAnswerTests {
             let thread = await PendingAnswer.of(DispatchQueue(label: "blocked")) { blocked.wait() }
             #expect(await 0..<3 ~= value && 0..<3 ~= thread, "round \(round)")
             #expect(!answer.give(9) && !blocked.give(9))
+            // The answer is there before its giver has counted it.
+            await PendingAnswer.of(DispatchQueue(label: "givers")) { givers.wait() }
             #expect(counted.load(ordering: .relaxed) == 2)
         }
     }
