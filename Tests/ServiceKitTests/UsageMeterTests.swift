@@ -1,5 +1,7 @@
 import CRDT
+import Hummingbird
 import Identity
+import NIOCore
 import Synchronization
 import Testing
 
@@ -104,6 +106,59 @@ struct UsageMeterTests {
         #expect(admitted(bench, "ann", limits) == 0)
         bench.move(.milliseconds(2))
         #expect(admitted(bench, "ann", limits) == 100)
+    }
+
+    /// Takes what is written, so many pieces of it.
+    private struct Client: ResponseBodyWriter {
+        var pieces: Int
+
+        mutating func write(_ buffer: ByteBuffer) async throws {
+            guard pieces > 0 else { throw CancellationError() }
+            pieces -= 1
+        }
+
+        consuming func finish(_ trailingHeaders: HTTPFields?) async throws {}
+    }
+
+    @Test("an answer costs what was sent of it: nothing where only its head was asked for")
+    func answers() async throws {
+        let bench = Bench()
+        let (ann, limits) = (identity("ann"), limits(eachUser: [.bytesPerSecond: 1_000]))
+        let charge = UsageCharge()
+        charge.name(UsageCharge.Payer(meter: bench.meter, identity: ann, limits: limits))
+        let body = ResponseBody(contentLength: 12_000) { writer in
+            for _ in 0..<12 { try await writer.write(ByteBuffer(repeating: 0, count: 1_000)) }
+            try await writer.finish(nil)
+        }
+        let answer = Response(status: .ok, body: body).charged(to: charge)
+        #expect(answer.body.contentLength == 12_000 && answer.headers[.contentLength] == "12000")
+        #expect(answer.createHeadResponse().headers[.contentLength] == "12000")
+        try bench.meter.admit(ann, under: limits)
+        // A client that goes away: one piece is on the way to it.
+        await #expect(throws: CancellationError.self) { try await answer.body.write(Client(pieces: 0)) }
+        try bench.meter.admit(ann, under: limits)
+        bench.move(.seconds(1))
+        try await answer.body.write(Client(pieces: 12))
+        let refused = try #require(throws: LimitReached.self) {
+            try bench.meter.admit(ann, under: limits)
+        }
+        #expect(refused.httpHeaders[.retryAfter] == "11")
+    }
+
+    @Test("what was used while there was no such limit is no debt when there is one again")
+    func liftedLimits() throws {
+        let bench = Bench()
+        let both = limits(whole: [.requestsPerSecond: 10, .bytesPerSecond: 1_000])
+        let others = limits(whole: [.sessions: 5])
+        #expect(admitted(bench, "ann", both) == 20)
+        bench.meter.pay(9_000, by: identity("ann"), under: both)
+        for _ in 0..<50 { #expect(admitted(bench, "ann", others) == 100) }
+        bench.meter.pay(1_000_000, by: identity("ann"), under: others)
+        #expect(admitted(bench, "ann", both) == 20)
+        // Bytes of a request from before the limit was lifted, and nobody asks meanwhile.
+        bench.meter.pay(1_000_000, by: identity("ann"), under: others)
+        bench.move(.seconds(2))
+        #expect(admitted(bench, "ann", both) == 20)
     }
 
     @Test("sessions have places until they end, or are never begun; those from before a limit count")

@@ -54,18 +54,18 @@ extension Request {
 }
 
 extension Response {
-    /// The same answer, whose body is paid for: at once, or as it is written.
+    /// The same answer, whose body is paid for as it is written: one that is given up, or is only asked for
+    /// its head, costs what was sent.
     func charged(to charge: UsageCharge) -> Response {
-        if let length = body.contentLength {
-            charge.pay(length)
-            return self
-        }
+        let (body, length) = (body, body.contentLength)
+        guard length != 0 else { return self }
         var response = self
-        let body = body
-        response.body = body.map { piece in
+        let paid = body.map { piece in
             charge.pay(piece.readableBytes)
             return piece
         }
+        // A mapped body has forgotten its length.
+        response.body = ResponseBody(contentLength: length) { try await paid.write($0) }
         return response
     }
 }

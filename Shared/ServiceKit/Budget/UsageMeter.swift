@@ -29,17 +29,20 @@ public final class UsageMeter: Sendable {
 
         init(_ now: ContinuousClock.Instant) { (filledAt, countedSince) = (now, now) }
 
-        mutating func fill(_ rate: Double, _ now: ContinuousClock.Instant) {
+        /// - Parameter rate: nil without a limit: the bucket is full when there is one again, and nobody pays
+        ///   for what was used meanwhile.
+        mutating func fill(_ rate: Double?, _ now: ContinuousClock.Instant) {
+            guard let rate else { return left = nil }
             let room = max(1, rate * (Limits.limitBurst / .seconds(1)))
             left = min(room, (left ?? room) + rate * ((now - filledAt) / .seconds(1)))
             filledAt = now
         }
 
         /// Seconds until one may be taken; nil if it may be now.
-        mutating func wait(_ rate: Double, _ now: ContinuousClock.Instant) -> Double? {
+        mutating func wait(_ rate: Double?, _ now: ContinuousClock.Instant) -> Double? {
             fill(rate, now)
-            let left = left ?? 1
-            return left >= 1 ? nil : (1 - left) / rate
+            guard let rate, let left, left < 1 else { return nil }
+            return (1 - left) / rate
         }
 
         mutating func take(_ amount: Double, _ now: ContinuousClock.Instant) {
@@ -91,11 +94,12 @@ public final class UsageMeter: Sendable {
             for (subject, bounds) in subjects {
                 var use = Self.use(subject, &uses, now)
                 defer { uses[subject] = use }
-                if let most = bounds.requestsPerSecond, let wait = use.requests.wait(Double(most), now) {
-                    return LimitReached(.requestsPerSecond, subject.user != nil, most, wait)
+                let (requests, bytes) = (bounds.requestsPerSecond, bounds.bytesPerSecond)
+                if let wait = use.requests.wait(requests.map(Double.init), now), let requests {
+                    return LimitReached(.requestsPerSecond, subject.user != nil, requests, wait)
                 }
-                if let most = bounds.bytesPerSecond, let wait = use.bytes.wait(Double(most), now) {
-                    return LimitReached(.bytesPerSecond, subject.user != nil, most, wait)
+                if let wait = use.bytes.wait(bytes.map(Double.init), now), let bytes {
+                    return LimitReached(.bytesPerSecond, subject.user != nil, bytes, wait)
                 }
             }
             for (subject, _) in subjects { uses[subject]?.requests.take(1, now) }
@@ -111,7 +115,7 @@ public final class UsageMeter: Sendable {
             for (subject, bounds) in Self.subjects(identity, limits) {
                 var use = Self.use(subject, &uses, now)
                 // The bucket as it is now, before the debt.
-                if let most = bounds.bytesPerSecond { use.bytes.fill(Double(most), now) }
+                use.bytes.fill(bounds.bytesPerSecond.map(Double.init), now)
                 use.bytes.take(Double(bytes), now)
                 uses[subject] = use
             }
