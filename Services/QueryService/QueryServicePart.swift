@@ -60,6 +60,8 @@ public final class QueryServicePart: ServicePart {
         public var keptAnswersPerUser = Limits.keptAnswersPerUser
         /// Most writes of one database that wait in one lane.
         public var waitingWrites = Limits.waitingWrites
+        /// Most statements of one database that wait for its fold, or have given that up.
+        public var waitingForFold = Limits.waitingForFold
         /// Most streams of one credential.
         public var streamsOfCredential = Limits.streamsOfCredential
         /// Most bytes of the rows of one live query.

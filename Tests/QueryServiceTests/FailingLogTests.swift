@@ -135,6 +135,29 @@ struct FailingLogTests {
         }
     }
 
+    @Test("so many statements wait for a fold that stands still; one more is answered at once")
+    func crowdedFold() async throws {
+        var bounds = QueryServicePart.Bounds()
+        bounds.waitingForFold = 2
+        let embedded = try QueryBench()
+        let log = TamperedLog(try await embedded.openLog())
+        try await embedded.serving(log, bounds: bounds) { client async throws in
+            _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            log.holdReads(true)
+            try await Self.insertElsewhere(log, 1)
+            try await withThrowingTaskGroup { tasks in
+                for _ in 0..<3 { tasks.addTask { try await client.execute("SELECT * FROM c") } }
+                let first = try #require(try await tasks.next())
+                #expect(first.status == 503 && first.code == "QUERY-0304" && first.retryAfter == "1")
+                log.holdReads(false)
+                for try await answer in tasks { #expect(answer.items.count == 1) }
+            }
+            // Their places are free again.
+            for _ in 0..<5 { #expect(try await client.execute("SELECT * FROM c").status == 200) }
+        }
+        await log.close()
+    }
+
     @Test("a write between whose draft and whose append others wrote is folded behind them")
     func othersBetween() async throws {
         try await QueryBench.each { bench in

@@ -26,6 +26,8 @@ actor Projection {
     private let quickLane: WriteLane
     private var slowLanes: [WriteLane] = []
     private let slow = SlowStatements()
+    /// Statements that wait for a fold, or have given up one that goes on and would answer them.
+    private nonisolated let folds = Atomic<Int>(0)
     private var follower: Task<Void, Never>?
 
     static func open(
@@ -131,11 +133,20 @@ actor Projection {
     }
 
     /// Folds through the log's head.
-    /// - Throws: `QUERY-0304` when a statement's time is over; the errors of the fold.
+    /// - Throws: `QUERY-0304` when a statement's time is over, and while very many wait or have given up; the
+    ///   errors of the fold.
     private nonisolated func fold(for evaluation: Evaluation?) async throws {
         let store = store
         guard let evaluation else { return try await store.advance() }
-        guard try await !evaluation.waits(for: { try await store.advance() }) else { return }
+        guard folds.add(1, ordering: .relaxed).newValue <= bounds.waitingForFold else {
+            folds.subtract(1, ordering: .relaxed)
+            throw Self.lagging
+        }
+        let work = { @Sendable [self] in
+            defer { folds.subtract(1, ordering: .relaxed) }
+            try await store.advance()
+        }
+        guard try await !evaluation.waits(for: work) else { return }
         if case .timeout? = evaluation.end { throw Self.lagging }
         throw QueryError.ended(evaluation.end, after: pool.options.statementTime)
     }
