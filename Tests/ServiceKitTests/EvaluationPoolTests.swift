@@ -85,6 +85,38 @@ struct EvaluationPoolTests {
         #expect(all.count.withLock { $0 } == 0)
     }
 
+    @Test("an alarm that comes after the last turn keeps no evaluation")
+    func alarmedLate() async throws {
+        let pool = pool()
+        let all = Kept()
+        do {
+            let evaluation = pool.subscription(of: "a", in: "cars", limit: nil)
+            evaluation.leave(Kept(in: all))
+            try await evaluation.run {}
+            evaluation.watchDeadline()
+            // An alarm would begin to wait now.
+            for _ in 0..<100 { await Task.yield() }
+        }
+        let end = ContinuousClock.now + .seconds(60)
+        while all.count.withLock({ $0 }) > 0, ContinuousClock.now < end { await Task.yield() }
+        #expect(all.count.withLock { $0 } == 0)
+    }
+
+    @Test("a wait for shared work ends with the work, with its error, and with the evaluation")
+    func sharedWork() async throws {
+        let evaluation = try pool().statement("s", of: "a", in: "cars")
+        #expect(try await evaluation.waits {})
+        await #expect(throws: CancellationError.self) {
+            _ = try await evaluation.waits { throw CancellationError() }
+        }
+        let work = PendingAnswer<Void>()
+        async let isDone = evaluation.waits { await work.value() }
+        evaluation.end(.cancelled)
+        #expect(try await !isDone)
+        work.give(())
+        #expect(try await !evaluation.waits { await PendingAnswer<Void>().value() })
+    }
+
     @Test("a brief statement runs on the caller's thread, unless its credential runs as many as it may")
     func brief() throws {
         let pool = pool { $0.statementsPerCredential = 2 }

@@ -238,18 +238,17 @@ public final class Evaluation: Sendable {
     public func waits(for work: @escaping @Sendable () async throws -> Void) async throws -> Bool {
         let deadline = Task { try await endAtDeadline() }
         defer { deadline.cancel() }
-        return try await withCheckedThrowingContinuation { continuation in
-            let first = FirstAnswer(continuation)
-            whenEnded { first.give(.success(false)) }
-            Task {
-                do {
-                    try await work()
-                    first.give(.success(true))
-                } catch {
-                    first.give(.failure(error))
-                }
+        let first = PendingAnswer<Swift.Result<Bool, any Error>>()
+        whenEnded { first.give(.success(false)) }
+        Task {
+            do {
+                try await work()
+                first.give(.success(true))
+            } catch {
+                first.give(.failure(error))
             }
         }
+        return try await first.get()
     }
 
     /// The reason why it has been ended; nil if it was not.
@@ -309,10 +308,11 @@ public final class Evaluation: Sendable {
         }
     }
 
-    /// Ends it at its deadline even if it waits then, until its turn ends.
+    /// Ends it at its deadline even if it waits then, until its turn ends. Does nothing for one that does not
+    /// wait any more: an alarm after its last turn would keep it, and its memory, until then.
     func watchDeadline() {
         state.withLock { state in
-            guard state.alarm == nil else { return }
+            guard state.alarm == nil, state.waiting != nil else { return }
             state.alarm = Task { [weak self] in try? await self?.endAtDeadline() }
         }
     }
@@ -352,20 +352,5 @@ extension Identity {
     public var credential: String {
         if signedBy == nil, let tokenID { return "api-key:\(tokenID)" }
         return "user:\(userID)"
-    }
-}
-
-/// Resumes a waiting task with the first of several answers.
-private final class FirstAnswer: Sendable {
-    private let waiting: Mutex<CheckedContinuation<Bool, any Error>?>
-
-    init(_ waiting: CheckedContinuation<Bool, any Error>) { self.waiting = Mutex(waiting) }
-
-    func give(_ answer: Result<Bool, any Error>) {
-        let first = waiting.withLock { waiting in
-            defer { waiting = nil }
-            return waiting
-        }
-        first?.resume(with: answer)
     }
 }
