@@ -205,7 +205,8 @@ actor ProjectionWorker {
 
     private func fail(_ error: any Error) async {
         // The fold of an own write follows, and reads nothing: perhaps the log's failure hides nothing else.
-        let isOfLog = (error as? OperationLogError)?.code == .storageFailed
+        // A generation that was begun and not filled is found by a new session only.
+        let isOfLog = (error as? OperationLogError)?.code == .storageFailed && !isWorkingBeside
         if isOfLog, ownWrites > 0, readsBesideWrites < PostgresLimits.readsBesideWrites {
             return readsBesideWrites += 1
         }
