@@ -51,6 +51,9 @@ public final class SQLiteOperationLog: OperationLog {
     private let file: FileIdentity?
     private let watcher: ChangeWatcher
     private let closing = Mutex(false)
+    /// Runs the changes in between the committer's groups, one after the other as the file takes them. They
+    /// block, and Dispatch's global queue has the threads of all tasks.
+    private let changes = DispatchQueue(label: "mimeo.operation-log.changes")
     /// The end that the log had and lacks since this opening.
     private let loss: LogLoss?
 
@@ -236,8 +239,7 @@ public final class SQLiteOperationLog: OperationLog {
         _ body: @escaping @Sendable (LogWriter) throws(LogWriter.Failure) -> Result
     ) async throws -> Result {
         try committer.checkHealth()
-        // Not on this thread: a commit blocks, and the cooperative pool must not.
-        let outcome = await PendingAnswer.of(DispatchQueue.global()) { [opening] in
+        let outcome = await PendingAnswer.of(changes) { [opening] in
             Swift.Result { () throws(LogWriter.Failure) in try body(opening.writer) }
         }
         // A writer that was poisoned before has been reported, and may have been replaced since.

@@ -1,7 +1,7 @@
 import CLibPQ
 import CRDT
-import Dispatch
 import Glibc
+import Machine
 import OperationLog
 
 /// One connection to PostgreSQL. Blocks the calling thread; its owner makes sure that one thread at a time
@@ -389,12 +389,13 @@ final class Connection {
         }
     }
 
-    /// Asks the server to cancel the running statement. It is asked on another connection and another thread,
-    /// since a server that is stopped never answers that either.
+    /// Asks the server to cancel the running statement. It is asked on another connection and a thread of its
+    /// own, since a server that is stopped never answers that either: Dispatch's global queue has the threads
+    /// of all tasks.
     private func cancel() {
         guard let request = PQgetCancel(handle) else { return }
         let address = UInt(bitPattern: request)
-        DispatchQueue.global().async {
+        WorkerThread.start("cancel") {
             guard let request = OpaquePointer(bitPattern: address) else { return }
             withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { reason in
                 _ = PQcancel(request, reason.baseAddress, Int32(reason.count))
