@@ -54,6 +54,16 @@ struct MisspeltPermissionsTests {
                 name: "kiosk", json: Array(provider.utf8), logger: GatewayFixture.quiet)
         }
         #expect(error.message.contains("AUTH-0204"), "\(error)")
+        // One that an earlier version stored lets in whom it let in, with the rights that it gave.
+        let stored = try ProvidersFile.provider(
+            name: "kiosk", json: Array(provider.utf8), isStored: true, logger: GatewayFixture.quiet)
+        guard case .anonymous(let kiosk) = stored else { throw error }
+        #expect(kiosk.grant.read.everything && !kiosk.grant.write.everything)
+        #expect(throws: AuthGatewayError.self) {
+            let broken = provider.replacing(#""read":{"everything":true}"#, with: #""read":true"#)
+            return try ProvidersFile.provider(
+                name: "kiosk", json: Array(broken.utf8), isStored: true, logger: GatewayFixture.quiet)
+        }
         let answer =
             #"{"authenticated":true,"userID":"ann","expirationSeconds":60,"permissions":\#(Self.misspelt)}"#
         let unusable = try #require(throws: WebhookAnswer.Unusable.self) {

@@ -71,8 +71,12 @@ struct ProvidersFile: Sendable {
     }
 
     /// Reads one provider of the admin API, with the same members as in the file.
+    /// - Parameter isStored: true for one that was accepted before: what has come to be refused since is
+    ///   logged, and shuts nobody out.
     /// - Throws: `AUTH-0401`, naming the place.
-    static func provider(name: String, json: [UInt8], logger: Logger) throws(AuthGatewayError) -> Provider {
+    static func provider(
+        name: String, json: [UInt8], isStored: Bool = false, logger: Logger
+    ) throws(AuthGatewayError) -> Provider {
         do throws(AuthGatewayError) {
             guard let value = try? JSONText.parse(json) else {
                 throw AuthGatewayError(.providersUnreadable, "the provider must be JSON")
@@ -81,7 +85,7 @@ struct ProvidersFile: Sendable {
                 throw AuthGatewayError(
                     .providersUnreadable, "'\(name)' cannot be the name of such a provider")
             }
-            return try provider(name, value, "provider", logger)
+            return try provider(name, value, "provider", isStored: isStored, logger)
         } catch {
             throw AuthGatewayError(.requestMalformed, error.message)
         }
@@ -119,12 +123,14 @@ struct ProvidersFile: Sendable {
     }
 
     private static func provider(
-        _ name: String, _ value: Value, _ place: String, _ logger: Logger
+        _ name: String, _ value: Value, _ place: String, isStored: Bool = false, _ logger: Logger
     ) throws(AuthGatewayError) -> Provider {
         if value["anonymous"] != nil {
             let members = try Members(value, place, ["anonymous"])
             return .anonymous(
-                try anonymous(name, members.values["anonymous"] ?? .null, "\(place).anonymous"))
+                try anonymous(
+                    name, members.values["anonymous"] ?? .null, "\(place).anonymous", isStored: isStored,
+                    logger))
         }
         if value["accounts"] != nil {
             let members = try Members(value, place, ["accounts"])
@@ -191,7 +197,7 @@ struct ProvidersFile: Sendable {
     }
 
     private static func anonymous(
-        _ name: String, _ value: Value, _ place: String
+        _ name: String, _ value: Value, _ place: String, isStored: Bool, _ logger: Logger
     ) throws(AuthGatewayError) -> AnonymousProvider {
         let members = try Members(
             value, place, ["sharedToken", "permission", "permissions", "sessionLength"])
@@ -208,13 +214,24 @@ struct ProvidersFile: Sendable {
         case ("readWrite"?, nil): grant = .everything
         case (nil, let permissions?) where members.values["permission"] == nil:
             do {
-                grant = try WebhookAnswer.grant(permissions)
+                grant = try WebhookAnswer.grant(permissions, isStored: isStored)
+                if isStored { warn(of: permissions, name, logger) }
             } catch {
                 throw AuthGatewayError(.providersUnreadable, "\(place): \(error.reason)")
             }
         default: throw members.wrong("permission")
         }
         return AnonymousProvider(sharedToken: token, grant: grant, seconds: seconds, userID: name)
+    }
+
+    private static func warn(of permissions: Value, _ name: String, _ logger: Logger) {
+        do {
+            try Grant.requireKnownMembers(of: permissions)
+        } catch {
+            logger.warning(
+                "a stored provider grants nothing for a member of its permissions; change them",
+                metadata: ["provider": "\(name)", "reason": "\(error)"])
+        }
     }
 
     private static func secret(_ value: Value, _ place: String) throws(AuthGatewayError) -> SigningSecret {

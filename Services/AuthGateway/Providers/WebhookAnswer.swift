@@ -83,9 +83,10 @@ package enum WebhookAnswer {
     }
 
     /// The grant of a `permissions` object, of a webhook or of a configuration.
-    static func grant(_ permissions: Value) throws(Unusable) -> Grant {
+    /// - Parameter isStored: true for one that was accepted before: unknown members were ignored once.
+    static func grant(_ permissions: Value, isStored: Bool = false) throws(Unusable) -> Grant {
         do {
-            try Grant.requireKnownMembers(of: permissions)
+            if !isStored { try Grant.requireKnownMembers(of: permissions) }
         } catch {
             throw Unusable("permissions do not have the documented shape: \(error)")
         }

@@ -291,7 +291,8 @@ final class GatewayState: Sendable {
             return known.provider
         }
         let text = try sealer.open(record.sealedConfiguration, at: Sealer.place(id))
-        let provider = try ProvidersFile.provider(name: name, json: Array(text.utf8), logger: logger)
+        let provider = try ProvidersFile.provider(
+            name: name, json: Array(text.utf8), isStored: true, logger: logger)
         // Two logins may have made it at once. The first one is kept, since its breaker counts failures.
         return opened.withLock { opened in
             if let known = opened.providers[id], known.record == record { return known.provider }
