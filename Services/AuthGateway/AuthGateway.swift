@@ -86,7 +86,8 @@ public struct AuthGateway: ServicePart {
         // Made, or refused if others may read it; `AdminCredential` reads it again when it changes.
         _ = try credential.text(logger: logger)
         let book = AccountBook(
-            state: state, hashes: HashPool(), limiter: AccountLimiter(system: system, nowSeconds: nowSeconds),
+            state: state, hashes: HashPool(),
+            limiter: AccountLimiter(system: system, digest: state.sealer.digest, nowSeconds: nowSeconds),
             mail: AccountMail(nowSeconds: nowSeconds, logger: logger), nowSeconds: nowSeconds)
         people = PeopleRoutes(
             book: book, links: AccountLinks(book: book, nowSeconds: nowSeconds),

@@ -141,11 +141,17 @@ struct AccountTests {
         }
     }
 
+    private static func limiter(_ people: People, secret: String = "of all gateways") -> AccountLimiter {
+        let box = SecretBox(secret: secret)
+        return AccountLimiter(
+            system: people.gateway.systemDatabase, digest: { box.digest($0) },
+            nowSeconds: { people.clock.seconds })
+    }
+
     @Test("while many networks fail, a strange one may fail once, and the person's own is as before")
     func crowd() async throws {
         try await People.serving { people async throws in
-            let limiter = AccountLimiter(
-                system: people.gateway.systemDatabase, nowSeconds: { people.clock.seconds })
+            let limiter = Self.limiter(people)
             for number in 0..<Limits.failuresOfStrangers {
                 try limiter.begin("a", from: "\(number)", isKnown: false)
                 limiter.end("a", from: "\(number)", failed: true)
@@ -163,12 +169,28 @@ struct AccountTests {
         }
     }
 
+    @Test("whoever has to wait for attempts that are under way waits a moment, and no quarter of an hour")
+    func underWay() async throws {
+        try await People.serving { people async throws in
+            let limiter = Self.limiter(people)
+            func begin() throws { try limiter.begin("a", from: "10.0.0.1", isKnown: false) }
+            func seconds() throws -> Int64? {
+                try #require(throws: AuthGatewayError.self) { try begin() }.retryAfterSeconds
+            }
+            for _ in 0..<Limits.failuresPerAccount { try begin() }
+            #expect(try seconds() == 1)
+            limiter.end("a", from: "10.0.0.1", failed: true)
+            #expect(try seconds() == 1, "nine may fail yet")
+            for _ in 1..<Limits.failuresPerAccount { limiter.end("a", from: "10.0.0.1", failed: true) }
+            #expect(try seconds() == 15 * 60 + 1)
+        }
+    }
+
     @Test("the failures at one gateway count at another one, and its success forgets them there")
     func sharedFailures() async throws {
         try await People.serving { people async throws in
             let system = people.gateway.systemDatabase
-            let make = { AccountLimiter(system: system, nowSeconds: { people.clock.seconds }) }
-            let (first, second) = (make(), make())
+            let (first, second) = (Self.limiter(people), Self.limiter(people))
             for _ in 0..<Limits.failuresPerAccount {
                 try first.begin("a", from: "10.0.0.1", isKnown: false)
                 first.end("a", from: "10.0.0.1", failed: true)
@@ -201,30 +223,34 @@ struct AccountTests {
     func boundedFailures() async throws {
         try await People.serving { people async throws in
             let system = people.gateway.systemDatabase
-            let limiter = AccountLimiter(system: system, nowSeconds: { people.clock.seconds })
+            let limiter = Self.limiter(people)
             func fail(_ account: String, _ network: String) throws {
                 try limiter.begin(account, from: network, isKnown: false)
                 limiter.end(account, from: network, failed: true)
             }
-            let place = AccountLimiter.place("a", "10.0.0.1")
+            let place = limiter.place("a", "10.0.0.1")
             for _ in 0..<Limits.failuresPerAccount { try fail("a", "10.0.0.1") }
             var names: [String] = []
             var number = 0
             while names.count < 2 * Limits.failuresPerPlace {
                 let name = "\(number)"
-                if AccountLimiter.place(name, "10.0.0.1") == place { names.append(name) }
+                if limiter.place(name, "10.0.0.1") == place { names.append(name) }
                 number += 1
             }
             for name in names { try fail(name, "10.0.0.1") }
             let counts = { system.directory.loginFailures[$0]?.counts ?? [] }
             // The last one is written with all others, or after them.
-            let last = AccountLimiter.place(names.last ?? "", nil)
+            let last = limiter.place(names.last ?? "", nil)
             while counts(last).isEmpty { try await Task.sleep(for: .milliseconds(5)) }
             #expect(counts(place).count == Limits.failuresPerPlace)
             #expect(counts(place).contains { $0.failures == Limits.failuresPerAccount })
             #expect(throws: AuthGatewayError.self) {
                 try limiter.begin("a", from: "10.0.0.1", isKnown: false)
             }
+            // Nobody without the gateways' secret knows which names those are.
+            let strange = Self.limiter(people, secret: "of nobody")
+            #expect(Set(names.map { strange.place($0, "10.0.0.1") }).count > 1)
+            #expect(limiter.place("a", nil) == Self.limiter(people).place("a", nil))
         }
     }
 

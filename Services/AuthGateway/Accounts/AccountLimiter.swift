@@ -1,5 +1,4 @@
 import CRDT
-import Crypto
 import Foundation
 import Identity
 import ServiceKit
@@ -17,6 +16,8 @@ import Synchronization
 /// not written yet by itself: a flood of failures is no flood of writes. While the log cannot be reached,
 /// they wait here. Windows have a fixed length. The lock guards the table of what is not written.
 final class AccountLimiter: Sendable {
+    typealias Digest = @Sendable (String) -> [UInt8]
+
     private struct Subject: Hashable {
         /// The id of the record.
         let place: String
@@ -24,8 +25,8 @@ final class AccountLimiter: Sendable {
         let key: String
 
         /// - Parameter network: nil for all networks together.
-        init(_ account: String, _ network: String?) {
-            let digest = Array(SHA256.hash(data: Data("failures/\(account)/\(network ?? "")".utf8)))
+        init(_ account: String, _ network: String?, _ digest: Digest) {
+            let digest = digest("failures/\(account)/\(network ?? "")")
             let number = (Int(digest[0]) << 8 | Int(digest[1])) % Limits.failurePlaces
             (place, key) = ("\(number)", Base64URL.encode(digest[2..<14]))
         }
@@ -51,21 +52,30 @@ final class AccountLimiter: Sendable {
     }
 
     private let system: SystemDatabase
+    private let digest: Digest
     private let nowSeconds: @Sendable () -> Int64
     private let state = Mutex(State())
 
-    init(system: SystemDatabase, nowSeconds: @escaping @Sendable () -> Int64) {
-        (self.system, self.nowSeconds) = (system, nowSeconds)
+    /// - Parameter digest: decides about places, and is a secret of the gateways: otherwise strangers could
+    ///   fill the place of a name that they guess at, so that its count finds no room.
+    init(
+        system: SystemDatabase, digest: @escaping Digest, nowSeconds: @escaping @Sendable () -> Int64
+    ) {
+        (self.system, self.digest, self.nowSeconds) = (system, digest, nowSeconds)
     }
 
     /// The record that has the count of a network, or of all networks together, at an account.
-    static func place(_ account: String, _ network: String?) -> String { Subject(account, network).place }
+    func place(_ account: String, _ network: String?) -> String { subject(account, network).place }
+
+    private func subject(_ account: String, _ network: String?) -> Subject {
+        Subject(account, network, digest)
+    }
 
     /// Admits an attempt, whose end the caller must report.
     /// - Parameter isKnown: true for a network from which the person has signed in.
     /// - Throws: `AUTH-0414`.
     func begin(_ account: String, from network: String, isKnown: Bool) throws(AuthGatewayError) {
-        let (subject, all, now) = (Subject(account, network), Subject(account, nil), nowSeconds())
+        let (subject, all, now) = (subject(account, network), subject(account, nil), nowSeconds())
         let wait = state.withLock { state -> Int64? in
             let own = count(subject, state.table[subject], now)
             let isCrowded =
@@ -75,7 +85,11 @@ final class AccountLimiter: Sendable {
             let isAdmitted =
                 own.failures == 0
                 ? underWay < Limits.failuresPerAccount : Int(own.failures) + underWay < limit
-            guard isAdmitted else { return max(0, own.sinceSeconds + Limits.accountWindowSeconds - now) }
+            guard isAdmitted else {
+                // Attempts that are under way end soon.
+                guard own.failures >= limit else { return 0 }
+                return max(0, own.sinceSeconds + Limits.accountWindowSeconds - now)
+            }
             Self.change(subject, &state.table) { $0.underWay += 1 }
             return nil
         }
@@ -88,7 +102,7 @@ final class AccountLimiter: Sendable {
     /// Records the end of an attempt.
     /// - Parameter failed: nil if the credentials were not compared.
     func end(_ account: String, from network: String, failed: Bool?) {
-        let (subject, all, now) = (Subject(account, network), Subject(account, nil), nowSeconds())
+        let (subject, all, now) = (subject(account, network), subject(account, nil), nowSeconds())
         let hasChanged = state.withLock { state -> Bool in
             Self.change(subject, &state.table) { own in
                 own.underWay = max(0, own.underWay - 1)

@@ -52,18 +52,26 @@ final class Sealer: Sendable {
     /// True while the file of the key is there.
     var isKeyThere: Bool { key.exists }
 
-    /// Opens a secret with the keys read last, or else with the current ones.
-    /// - Throws: `AUTH-0505`, and as `box`.
-    func open(_ sealed: String, at place: String) throws(AuthGatewayError) -> String {
+    /// The keys read last.
+    private var begun: SecretBox {
         guard let box = known.withLock({ $0 }) else {
             preconditionFailure("a gateway opens secrets after its start")
         }
+        return box
+    }
+
+    /// Opens a secret with the keys read last, or else with the current ones.
+    /// - Throws: `AUTH-0505`, and as `box`.
+    func open(_ sealed: String, at place: String) throws(AuthGatewayError) -> String {
         do {
-            return try box.open(sealed, at: place)
+            return try begun.open(sealed, at: place)
         } catch {
             return try self.box().open(sealed, at: place)
         }
     }
+
+    /// A digest that only holders of the key can make; another one after a change of the key.
+    @Sendable func digest(_ text: String) -> [UInt8] { begun.digest(text) }
 
     /// Tells whether the key is being changed, and the number of records not sealed under the newest one.
     func status() throws(AuthGatewayError) -> (isChanging: Bool, outdated: Int) {

@@ -36,6 +36,11 @@ public struct SecretBox: Sendable {
         keys.lazy.compactMap { Self.open(sealed, at: place, with: $0) }.first
     }
 
+    /// A digest under the newer key (HMAC-SHA256), which nobody foresees.
+    public func digest(_ text: String) -> [UInt8] {
+        Array(HMAC<SHA256>.authenticationCode(for: Data("digest/\(text)".utf8), using: keys[0]))
+    }
+
     /// The keys in a file and, during a change, in the one beside it (`.previous`); nil without a file.
     public static func read(_ path: String) -> SecretBox? {
         func text(_ path: String) -> String? {
