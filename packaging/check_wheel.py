@@ -17,7 +17,7 @@ from check import ROOT, Machine, debian, expect, run
 sys.path.insert(0, str(ROOT / "Tests" / "Support"))
 
 from mimeo_harness import OneProcess, Workspace  # noqa: E402  (its folder was named first)
-from mimeo_harness.native import FIVE_MINUTES, five_minutes  # noqa: E402
+from mimeo_harness.native import FIVE_MINUTES, shown_program  # noqa: E402
 
 NOBODY = 65534
 
@@ -34,7 +34,7 @@ def main(wheel):
         expect([path.name for path in root.rglob("*swift*")], [], "files of Swift on the machine")
         machine = Machine(workspace, "wheel", root, "/usr/bin/env", NOBODY, "srv/mimeo")
         machine.put(wheel.name, wheel.read_bytes())
-        machine.put("page.py", five_minutes().encode())
+        machine.put("page.py", shown_program(ROOT / "Docs" / "python-peer.md").encode())
         python = machine.path("environment/bin/python")
         run(*machine.command("python3", "-m", "venv", machine.path("environment")))
         run(*machine.command(python, "-m", "pip", "install", "--no-index", machine.path(wheel.name)))

@@ -14,8 +14,9 @@ RARE = {"mimeo_tls_certificate_expiry_timestamp_seconds", "mimeo_sync_refused_wr
         "mimeo_attachments_collected_total", "mimeo_attachment_bucket_requests_total", "mimeo_trace_spans_total",
         "mimeo_backup_last_success_timestamp_seconds", "mimeo_backup_last_duration_seconds", "mimeo_backup_last_size_bytes",
         "mimeo_backup_last_verified_timestamp_seconds", "mimeo_backup_last_failure_timestamp_seconds",
-        "mimeo_budget_refused_total", "mimeo_limit_used", "mimeo_limit_most", "mimeo_limit_refused_total", "mimeo_postgres_timeline", "mimeo_postgres_wal_bytes", "mimeo_postgres_standbys",
-        "mimeo_postgres_standby_lag_bytes"}
+        "mimeo_budget_refused_total", "mimeo_limit_used", "mimeo_limit_most", "mimeo_limit_refused_total",
+        "mimeo_postgres_timeline", "mimeo_postgres_wal_bytes", "mimeo_postgres_standbys", "mimeo_postgres_standby_lag_bytes",
+        "mimeo_canary_seconds", "mimeo_canary_failures_total"}
 """Metrics of what does not happen here."""
 
 

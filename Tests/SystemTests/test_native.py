@@ -12,7 +12,7 @@ import unittest
 import urllib.request
 
 from mimeo_harness import NO_BUS, SEED, Networks, OneProcess, Peer, deep_only, free_port, pick, until, why_no_namespaces
-from mimeo_harness.native import FIVE_MINUTES, PYTHON, ROOT, compiled, environment, five_minutes, library
+from mimeo_harness.native import FIVE_MINUTES, PYTHON, ROOT, compiled, environment, library, shown_program
 from mimeo_harness.packages import packages_folder
 from mimeo_harness.peer import DATABASE, PLAIN_USER
 from system_test import SystemTest, report
@@ -305,7 +305,7 @@ class WithServer(NativeTest):
         events.close()
 
     def test_the_page_python_in_five_minutes_runs_as_it_stands(self):
-        printed = self.run_program(sys.executable, "-c", five_minutes(), **self.variables)
+        printed = self.run_program(sys.executable, "-c", shown_program(ROOT / "Docs/python-peer.md"), **self.variables)
         for text in FIVE_MINUTES:
             self.assertIn(text, printed)
 

@@ -9,14 +9,13 @@ from .markdown import blocks
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PYTHON = ROOT / "python"
 HEADER = ROOT / "Shared" / "MimeoC" / "include"
-PAGE = ROOT / "Docs" / "python-peer.md"
 FIVE_MINUTES = ("a 4\n", "Result([{'seats': 5}])\nResult([{'seats': 2}])", "[{'_id': 'b', 'seats': 4}]", "True\nconnected []")
-"""Parts of the output of that page's program."""
+"""Parts of the output of the program of Docs/python-peer.md."""
 
 
-def five_minutes():
-    """The program that PAGE shows, block by block. It needs MIMEO_URL, MIMEO_DATABASE and MIMEO_TOKEN."""
-    return "".join(block.text for block in blocks(PAGE, PAGE.read_text()) if block.language == "python")
+def shown_program(page):
+    """The Python program that a page shows, block by block. It needs MIMEO_URL, MIMEO_DATABASE and MIMEO_TOKEN."""
+    return "".join(block.text for block in blocks(page, page.read_text()) if block.language == "python")
 
 
 def library():
