@@ -25,7 +25,7 @@ public struct BlockingExecutor: Sendable {
     /// Runs `body` on the executor without waiting for it.
     public func start(_ body: @escaping @Sendable () -> Void) {
         guard let queue else { return body() }
-        queue.async(execute: body)
+        WorkerThread.atUsualPriority { queue.async(execute: body) }
     }
 
     /// Runs `body` on the executor and waits for it without blocking a task's thread.

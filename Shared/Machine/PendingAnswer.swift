@@ -57,7 +57,12 @@ public final class PendingAnswer<Value: Sendable>: Sendable {
             }
         }
         switch waiter {
-        case .task(let continuation)?: continuation.resume(returning: value)
+        case .task(let continuation)?:
+            if WorkerThread.isLowered {
+                Herald.shared.run { continuation.resume(returning: value) }
+            } else {
+                continuation.resume(returning: value)
+            }
         case .thread(let bell)?: bell.signal()
         case .nobody?, nil: break
         }

@@ -52,8 +52,29 @@ public enum WorkerThread {
     /// their own.
     public static func lowerPriority() {
         #if os(Linux)
+            _ = Herald.shared
+            pthread_setspecific(mark, UnsafeRawPointer(bitPattern: 1))
             // Here `0` is the calling thread, not its process. A failure leaves the priority as it was.
             _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
         #endif
     }
+
+    /// Runs a job that may begin further threads, such as one that resumes a task or gives work to Dispatch:
+    /// here, unless the calling thread is lowered; then soon, on one of the usual priority.
+    public static func atUsualPriority(_ job: @escaping @Sendable () -> Void) {
+        if isLowered { Herald.shared.run(job) } else { job() }
+    }
+
+    #if os(Linux)
+        /// The key of each thread's mark that it is lowered.
+        private static let mark: pthread_key_t = {
+            var key = pthread_key_t()
+            pthread_key_create(&key, nil)
+            return key
+        }()
+
+        static var isLowered: Bool { pthread_getspecific(mark) != nil }
+    #else
+        static var isLowered: Bool { false }
+    #endif
 }

@@ -14,7 +14,7 @@ import Synchronization
 /// thread's priority, which the system lets nobody raise again. Waiting, for a disk or a busy machine, does
 /// not count. Lowered threads run the turns of credentials that have computed for as long without a pause:
 /// two hundred turns of ten milliseconds are not one moment. A thread begins with the priority of the one
-/// that began it, so lowered ones leave to a `Herald` what may begin others.
+/// that began it, so lowered ones leave to another what may begin some (`WorkerThread.atUsualPriority`).
 ///
 /// `state` guards the schedule, the threads and the list of running evaluations. It is never held while
 /// anything runs.
@@ -40,7 +40,6 @@ public final class EvaluationPool: Sendable {
     /// The bounds of statements and subscriptions.
     public let options: EvaluationOptions
     private let threads = EvaluationSeats(Limits.evaluationThreads)
-    private let herald = Herald.shared
     private let state: Mutex<State>
 
     /// A pool without threads yet.
@@ -231,10 +230,13 @@ public final class EvaluationPool: Sendable {
             return (id, withdraw, !evaluation.wait(withdraw))
         }
         if hasEnded { return withdraw() }
-        dispatch()
-        // Rare: who waits so long that he has not begun by now.
-        guard state.withLock({ $0.waiting[id] != nil }) else { return }
-        evaluation.watchDeadline()
+        // On a lowered thread if that lets go of something large.
+        WorkerThread.atUsualPriority { [self] in
+            dispatch()
+            // Rare: who waits so long that he has not begun by now.
+            guard state.withLock({ $0.waiting[id] != nil }) else { return }
+            evaluation.watchDeadline()
+        }
     }
 
     /// Takes a turn that has not begun out of the queue, and tells its caller.
@@ -286,7 +288,7 @@ public final class EvaluationPool: Sendable {
             return true
         }
         if !staysOn { worker.end() }
-        herald.run(after: worker) { [self] in
+        WorkerThread.atUsualPriority { [self] in
             dispatch()
             tell()
         }
@@ -297,7 +299,7 @@ public final class EvaluationPool: Sendable {
         let used = turn.endSlice(at: .now)
         turn.beginWait(at: .now)
         state.withLock { $0.schedule.leave(turn.id, usedNanoseconds: used.wholeNanoseconds) }
-        herald.run(after: turn.worker) { [self] in dispatch() }
+        WorkerThread.atUsualPriority { [self] in dispatch() }
     }
 
     /// Called on a turn's thread after that; waits for a place.
@@ -307,7 +309,7 @@ public final class EvaluationPool: Sendable {
             state.schedule.comeBack(turn.id)
             state.waiting[turn.id] = .toGoOn(turn.bell)
         }
-        herald.run(after: turn.worker) { [self] in dispatch() }
+        WorkerThread.atUsualPriority { [self] in dispatch() }
         turn.bell.wait()
         turn.beginSlice(at: .now)
     }
@@ -330,7 +332,7 @@ public final class EvaluationPool: Sendable {
         guard isPaused else { return }
         let goOn: @Sendable () -> Void = { [self] in wake(turn.id) }
         if !evaluation.wait(goOn) { goOn() }
-        herald.run(after: turn.worker) { [self] in
+        WorkerThread.atUsualPriority { [self] in
             evaluation.watchDeadline()
             dispatch()
         }
@@ -458,31 +460,6 @@ final class Worker: @unchecked Sendable {
         guard !isLowered else { return }
         isLowered = true
         WorkerThread.lowerPriority()
-    }
-}
-
-/// Does on a thread of the usual priority what may begin further threads. `jobs` has the lock.
-private final class Herald: Sendable {
-    /// Begun by the first pool, on a thread that nobody has lowered.
-    static let shared = Herald()
-
-    private let jobs = Mutex<[@Sendable () -> Void]>([])
-    private let bell = DispatchSemaphore(value: 0)
-
-    private init() {
-        WorkerThread.start("evaluation") { [self] in
-            while true {
-                bell.wait()
-                jobs.withLock { $0.isEmpty ? nil : $0.removeFirst() }?()
-            }
-        }
-    }
-
-    /// Runs a job of a worker's thread: there, unless that is lowered.
-    func run(after worker: Worker, _ job: @escaping @Sendable () -> Void) {
-        guard worker.isLowered else { return job() }
-        jobs.withLock { $0.append(job) }
-        bell.signal()
     }
 }
 
