@@ -21,8 +21,8 @@ public enum Limits {
     static let indexRetry = Duration.seconds(5)
     /// Longest wait of a request for the state it asks for.
     public static let transactionWait = Duration.seconds(10)
-    /// Most statements of one database that wait for its fold, some KB each. Those whose time is over stay
-    /// with a fold that stands still.
+    /// Most statements of one database that wait for its fold, some KB each. A fold that stands still
+    /// keeps statements whose time is over, too.
     public static let waitingForFold = 4_096
     /// Most members and elements of a live query's arguments in an address, which has 64 KiB.
     static let requestValues = 4_096
