@@ -79,8 +79,8 @@ public struct Eraser: Sendable {
         let directory = system.directory
         for record in directory.databases.values where record.isErased {
             await attempt(record.databaseID, nil) {
-                // Without a receipt it is erased although nothing seems to be there: a process that was killed
-                // in an erasure may have left content under no name.
+                // Without a receipt it is erased although nothing seems to be there: a process that was
+                // killed in an erasure may have left content under no name.
                 let id = ErasureRecord.id(record.databaseID, nil, holder, place)
                 let isLeft = try await work.isHeld(record.databaseID) || system.directory.erasures[id] == nil
                 if isLeft { try await work.erase(record.databaseID) }
