@@ -198,7 +198,7 @@ struct HeldTests {
             let found = try compare(fold, [(1, ours.union(foreign)), (2, unseen), (3, foreign)])
             #expect(found.documents.isEmpty)
             #expect(found.gone.isEmpty && found.lost.isEmpty)
-            // Of this writer's the fold has something later elsewhere, so what it held here was removed.
+            // The fold has a later write of this writer elsewhere, so the one held here was removed.
             _ = try fold.fold([])
             let again = try compare(fold, [(1, VersionVector([.init(actor: writer.actor, time: time - 1)]))])
             #expect(again.documents.map(\.id) == [try DocumentID(1)])

@@ -114,7 +114,7 @@ struct ResumptionTests {
             }
             func rights() throws -> [[UInt8]?] { try keys.map { try replica.rights(of: $0) } }
             try catchUp()
-            // Of a collection.
+            // A collection is hidden.
             try replica.hide(collection: "c", subscription: keys[0])
             #expect(try rights() == [nil, [], [7]])
             #expect(try replica.cursor(of: keys[1]) == log.position(3))
@@ -131,7 +131,7 @@ struct ResumptionTests {
             _ = try replica.receive(stream)
             #expect(try rights() == [[], [7], [7]])
             #expect(try replica.cursor(of: keys[0]) == log.position(4))
-            // Of single documents, for those that nobody has registered: the others are asked.
+            // Single documents are hidden, for those that nobody has registered: the others are asked.
             replica.setLiveQueries([queries[0]])
             try replica.stage([], for: keys[0], hiding: [try key("c", 1)])
             #expect(try keys.map { try replica.cursor(of: $0) == nil } == [false, true, true])

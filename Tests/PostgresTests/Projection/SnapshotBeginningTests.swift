@@ -211,7 +211,7 @@ struct SnapshotBeginningTests {
         }
     }
 
-    /// What changes between two reads of a property test.
+    /// A change between two reads of a property test.
     private static let changes = [
         "INSERT INTO oaks DOCUMENTS ({'_id': :id, 'n': :n, 'wood': 1}) ON ID CONFLICT DO UPDATE",
         "UPDATE oaks SET n = :n WHERE _id = :id", "DELETE FROM oaks WHERE n = :n",

@@ -186,7 +186,7 @@ struct RemovalCaseTests {
             let actor = play.peers[0].replica.actor
             try play.forgetTombstones(0)
             #expect(try play.document(0).vector.isEmpty)
-            // What the neighbour holds is listed again, and comes.
+            // The neighbour lists again the documents that it holds, and they come.
             try await play.link(0, 1)
             #expect(try Value.object(play.document(0).value) == ["x": 1])
             try play.peers[0].execute("UPDATE c SET y = 2 WHERE _id = 1")
