@@ -90,6 +90,12 @@ public protocol OperationLog: Sendable {
     ///   operations were admitted to the queue (nothing is stored then).
     func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome]
 
+    /// The same with a rider, which the driver may commit along with the operations if all of them are
+    /// appended.
+    func append(
+        _ requests: [AppendRequest], to database: DatabaseID, with rider: (any AppendRider)?
+    ) async throws -> [AppendOutcome]
+
     /// The same for a thread of the caller's that may block, and is no task's: a driver that can commits on
     /// it, which saves waking a thread for the commit and another one for its outcome.
     func appendBlocking(_ requests: [AppendRequest], to database: DatabaseID) throws -> [AppendOutcome]
@@ -191,6 +197,11 @@ public protocol OperationLog: Sendable {
 }
 
 extension OperationLog {
+    /// The rider stays behind.
+    public func append(
+        _ requests: [AppendRequest], to database: DatabaseID, with rider: (any AppendRider)?
+    ) async throws -> [AppendOutcome] { try await append(requests, to: database) }
+
     /// Nothing to try: the next append tells.
     public func requireRoom() async throws {}
 

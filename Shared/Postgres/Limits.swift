@@ -133,6 +133,11 @@ public enum PostgresLimits {
     /// The part of a table that is written until its statistics are taken again: a fifth. It also counts as
     /// old if its statistics know of less than a fifth of it.
     static let surveyedPart = 5
+    /// How long a fold that is committed with its append waits for a lock: longer than a commit takes on a
+    /// quick disk. The append itself has the log's own time, without it.
+    static let rideLockTimeout = Duration.milliseconds(200)
+    /// The least time between two looks of a leader at how much other writers have written to the tables.
+    static let rideCounts = Duration.seconds(10)
     /// How often a worker looks whether the indexes are built that a new generation waits for.
     static let buildLooks = Duration.milliseconds(20)
     /// The same while something is refused that only people can mend. Writes of other processes may wait

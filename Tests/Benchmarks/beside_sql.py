@@ -7,12 +7,9 @@ the same documents and the expression indexes that a person would make. Hand-wri
 """
 
 import json
-import os
 import random
-import selectors
 import socket
 import statistics
-import sys
 import time
 
 import bulk
@@ -245,92 +242,6 @@ def copy_rate(bench):
     began = time.perf_counter()
     bench.postgres.query(f"COPY copied FROM '{rows}' (FORMAT binary)")
     return bench.count / (time.perf_counter() - began)
-
-
-# MARK: The write lane
-
-
-def sync_milliseconds(folder):
-    """The median time of an fsync of 8 KiB, appended."""
-    times = []
-    with open(folder / "synced", "wb", buffering=0) as file:
-        for _ in range(100):
-            file.write(b"x" * 8_192)
-            began = time.perf_counter()
-            os.fsync(file.fileno())
-            times.append((time.perf_counter() - began) * 1e3)
-    return statistics.median(times)
-
-
-def write_rate(server, writers, seconds):
-    """Statements a second, and the median milliseconds of one."""
-    wires = [Wire(server) for _ in range(writers)]
-    chosen = selectors.DefaultSelector()
-    times, began, turns = [], [0.0] * writers, [0] * writers
-
-    def write(number):
-        request = wires[number].request(
-            "INSERT INTO written DOCUMENTS (:d)", {"d": {"_id": f"{writers}-{number}-{turns[number]}", "n": number}})
-        turns[number] += 1
-        began[number] = time.perf_counter()
-        wires[number].send(request)
-
-    start = time.perf_counter()
-    for number, wire in enumerate(wires):
-        chosen.register(wire.socket, selectors.EVENT_READ, number)
-        write(number)
-    under_way = writers
-    while under_way:
-        for key, _ in chosen.select(60) or sys.exit("a write is not answered"):
-            if wires[key.data].take() is None:
-                continue
-            now = time.perf_counter()
-            times.append((now - began[key.data]) * 1e3)
-            if now - start < seconds:
-                write(key.data)
-            else:
-                under_way -= 1
-    return len(times) / (time.perf_counter() - start), statistics.median(times)
-
-
-THREE_ROWS = """\\set id random(1, 2000000000)
-BEGIN;
-INSERT INTO three_log (entry) VALUES (repeat('x', 120));
-INSERT INTO three_documents VALUES (:id, '{"n": 1}') ON CONFLICT (id) DO UPDATE SET body = excluded.body;
-UPDATE three_heads SET head = head + 1 WHERE id = :client_id;
-COMMIT;
-"""
-
-
-def three_rows(bench, clients, seconds):
-    """Transactions a second of pgbench, each with three rows: an entry, a document and a head."""
-    bench.postgres.query(
-        "CREATE TABLE IF NOT EXISTS three_log (id bigserial PRIMARY KEY, entry text); "
-        "CREATE TABLE IF NOT EXISTS three_documents (id int8 PRIMARY KEY, body jsonb); "
-        "CREATE TABLE IF NOT EXISTS three_heads (id int4 PRIMARY KEY, head int8); "
-        "INSERT INTO three_heads SELECT k, 0 FROM generate_series(0, 63) k ON CONFLICT DO NOTHING")
-    script = bench.folder / "three.sql"
-    script.write_text(THREE_ROWS)
-    script.chmod(0o644)
-    bench.folder.chmod(0o755)
-    printed = bench.postgres.tool(
-        "pgbench", "-n", "-M", "prepared", "-c", clients, "-j", 2, "-T", seconds, "-f", script, "postgres")
-    return next(float(line.split()[2]) for line in printed.splitlines() if line.startswith("tps"))
-
-
-def writes(workspace, scale):
-    bench = Bench(workspace, scale)
-    seconds = max(1, 10 * scale // 100)
-    write_rate(bench.server, 4, 1)
-    sync = sync_milliseconds(bench.folder)
-    one, median = write_rate(bench.server, 1, seconds)
-    sixteen, _ = write_rate(bench.server, 16, seconds)
-    reference = three_rows(bench, 16, seconds)
-    goal = 1.5 * sync + 0.6
-    print(f"(w) one writer over HTTP {one:,.0f} a second, {median:.2f} ms each (goal {goal:.2f} = 1.5 fsync of "
-          f"{sync:.2f} ms + 0.6)")
-    print(f"    16 writers {sixteen:,.0f} a second: {sixteen / one:.1f} times one (goal 6), {sixteen / reference:.2f} of "
-          f"pgbench with three-row transactions, {reference:,.0f} a second (goal 1.5)")
 
 
 # MARK: The embedded projection

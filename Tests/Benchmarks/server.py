@@ -1,4 +1,5 @@
-"""What the query-service serves over HTTP: `scripts/bench-server [--only a,b,c,d,e,q,w,i] [--scale PERCENT]`.
+"""What the query-service serves over HTTP, as `scripts/bench-server [--only a,b,c,d,e,q,w,i] [--scale PERCENT]
+[--former PROGRAM]` measures it.
 
     (a) a durable write to the last of 200 followers of one query, and of 200 different equality queries
     (b) changes from the log, as many as come in a second, beside `wc -l` on a file of the same lines
@@ -6,7 +7,8 @@
     (d) a result of 1,000,000 rows as NDJSON: the memory that the server takes beyond that before, and rows a second
     (e) the memory of 2,000 open streams of one query, each
     (q) statements on 200,000 documents in PostgreSQL beside SQL by hand, and bulk INSERT beside COPY (`beside_sql.py`)
-    (w) the write lane on PostgreSQL: one writer beside an fsync, 16 writers beside `pgbench`
+    (w) writes into PostgreSQL: one writer beside an fsync, one and 16 beside `pgbench` (`postgres_writes.py`), and
+        beside another `mimeo` with `--former PROGRAM`
     (i) bulk INSERT into an embedded projection, beside SQLite (`bulk.py`)
 
 Followers are bare sockets behind one `select`. Medians; the goals stand beside the figures.
@@ -28,6 +30,7 @@ sys.path.insert(0, str(ROOT / "Tests" / "Support"))
 import mimeo_harness as harness  # noqa: E402
 
 import beside_sql  # noqa: E402
+import postgres_writes  # noqa: E402
 
 EXECUTE = "/api/v5/store/execute"
 LINES = "application/x-ndjson"
@@ -184,18 +187,21 @@ def streams(suite):
 
 
 PARTS = {"a": fan_out, "b": changes, "c": as_of, "d": rows, "e": streams}
-OF_THEIR_OWN = {"q": beside_sql.queries, "w": beside_sql.writes, "i": beside_sql.embedded}
+OF_THEIR_OWN = {"q": beside_sql.queries, "i": beside_sql.embedded}
 
 
 def main():
     parser = argparse.ArgumentParser(description="Measures the query-service over HTTP.")
-    parser.add_argument("--only", default=",".join([*PARTS, *OF_THEIR_OWN]), help="parts, with commas between them")
+    parser.add_argument("--only", default=",".join([*PARTS, *OF_THEIR_OWN, "w"]), help="parts, with commas between them")
     parser.add_argument("--scale", type=int, default=100, help="percent of everything")
+    parser.add_argument("--former", help="the path of another `mimeo`, which writes by turns with this one (w)")
     options = parser.parse_args()
     for name in options.only.split(","):
         workspace = harness.Workspace()
         try:
-            if name in OF_THEIR_OWN:
+            if name == "w":
+                postgres_writes.writes(workspace, options.scale, options.former)
+            elif name in OF_THEIR_OWN:
                 OF_THEIR_OWN[name](workspace, options.scale)
             else:
                 PARTS[name](Suite(workspace, options.scale))

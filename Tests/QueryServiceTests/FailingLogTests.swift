@@ -59,7 +59,7 @@ struct FailingLogTests {
     }
 
     /// Appends an operation of a peer that inserts a document, unknown to the service.
-    private static func insertElsewhere(_ log: TamperedLog, _ number: UInt64) async throws {
+    static func insertElsewhere(_ log: any OperationLog, _ number: UInt64) async throws {
         let stamp = Stamp(time: (1_700_000_000_000 + number) << 16, actor: ActorID(11))
         var editor = DocumentEditor(document: Document(), stamp: stamp)
         try editor.create(ObjectValue([(key: "peer", value: .int(Int64(number)))]))

@@ -3,6 +3,7 @@ import Identity
 import OperationLog
 import Postgres
 import QueryService
+import ServiceKit
 import Testing
 
 @Suite(
@@ -91,6 +92,78 @@ struct QueryProjectionPostgresTests {
                 }
             }
             for log in logs { await log.close() }
+        }
+    }
+
+    @Test("with the log in the same PostgreSQL, a write is one commit, alone and among sixteen")
+    func oneCommit() async throws {
+        try await PostgresDatabase.use { url in
+            let bench = try QueryBench(postgres: url)
+            let log = try PostgresOperationLog(url: url)
+            try await log.createDatabase(DatabaseID(QueryBench.database))
+            try await bench.serving(log) { client async throws in
+                _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 0, 'n': 0})")
+                let commit = """
+                    SELECT (g.xmin::text = d.xmin::text AND g."offset" = d.head AND o.xmin = d.xmin)::text
+                    FROM mimeo_projection.databases p, mimeo_projection.generations g, mimeo_log.databases d,
+                        mimeo_log.operations o
+                    WHERE d.id = 'cars' AND p.id = d.id AND g.number = p.generation
+                        AND o.database = d.number AND o."offset" = d.head
+                    """
+                for statement in [
+                    "INSERT INTO c DOCUMENTS ({'_id': 'x', 'n': 1})", "UPDATE c SET n = n + 1",
+                    "UPDATE c APPLY hits INCREMENT BY 2 WHERE _id = 'x'", "DELETE FROM c WHERE _id = 'x'",
+                ] {
+                    #expect(try await client.execute(statement).status == 200)
+                    #expect(try PostgresDatabase.sql(commit, at: url) == "true", "\(statement)")
+                }
+                try await withThrowingTaskGroup { group in
+                    for id in 1...16 { group.addTask { try await Self.count(id, client) } }
+                    try await group.waitForAll()
+                }
+                let hits = try await client.execute("SELECT hits FROM c WHERE _id >= 0 ORDER BY _id")
+                #expect(hits.rows == [#"{"hits":80}"#] + Array(repeating: #"{"hits":5}"#, count: 16))
+            }
+            await log.close()
+        }
+    }
+
+    /// Counts five times in a document of its own, and in the first one.
+    private static func count(_ id: Int, _ client: QueryClient) async throws {
+        for _ in 0..<5 {
+            for statement in [
+                "INSERT INTO c DOCUMENTS ({'_id': \(id)}) ON ID CONFLICT DO NOTHING",
+                "UPDATE c APPLY hits INCREMENT BY 1 WHERE _id = \(id)",
+                "UPDATE c APPLY hits INCREMENT BY 1 WHERE _id = 0",
+            ] { #expect(try await client.execute(statement).status == 200) }
+        }
+    }
+
+    @Test("a write whose fold stands still waits for it as long as it may take, and is not made later")
+    func standingFold() async throws {
+        var evaluation = EvaluationOptions()
+        evaluation.statementTime = .milliseconds(400)
+        try await PostgresDatabase.use { [evaluation] url in
+            let bench = try QueryBench(postgres: url)
+            let log = try PostgresOperationLog(url: url)
+            try await log.createDatabase(DatabaseID(QueryBench.database))
+            try await bench.serving(log, evaluation: evaluation) { client async throws in
+                _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+                var holder: AnyObject? = try PostgresDatabase.begin(
+                    "SELECT 1 FROM mimeo_projection.generations FOR UPDATE", at: url)
+                #expect(holder != nil)
+                try await FailingLogTests.insertElsewhere(log, 1)
+                for id in 2...3 {
+                    let answer = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': \(id)})")
+                    #expect(answer.status == 503 && answer.code == "QUERY-0304", "\(answer.body)")
+                }
+                withExtendedLifetime(holder) {}
+                holder = nil
+                while try await client.execute("SELECT _id FROM c").items.count < 2 {}
+                #expect(try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 4})").transactionID == 3)
+                #expect(try await client.execute("SELECT _id FROM c").items.count == 3)
+            }
+            await log.close()
         }
     }
 

@@ -59,51 +59,72 @@ struct PostgresStore: ProjectionStore {
         ) { try body($0) }
     }
 
+    var draftsAtHead: Bool { projection.isBesideLog }
+
     func draft(
         from offset: Offset, naming keys: [DocumentKey], as actor: ActorID, sequence: SequenceNumber,
         _ evaluation: Evaluation,
         _ body: @escaping @Sendable (any DocumentWriter) throws -> StatementResult
     ) async throws -> StatementDraft {
-        let draft = try await projection.draft(
-            from: offset, expecting: keys, as: actor, sequence: sequence,
-            wallMilliseconds: Environment.system.wallMilliseconds(),
-            running: { [seats] in try await evaluation.run(on: seats, $0) },
-            waiting: EvaluationWait(evaluation: evaluation)
-        ) { try body($0) }
-        return StatementDraft(
-            result: draft.value, operation: draft.operation, warnings: draft.warnings, readAt: draft.readAt)
+        StatementDraft(
+            try await projection.draft(
+                from: offset, expecting: keys, as: actor, sequence: sequence,
+                wallMilliseconds: Environment.system.wallMilliseconds(),
+                running: { [seats] in try await evaluation.run(on: seats, $0) },
+                waiting: EvaluationWait(evaluation: evaluation)
+            ) { try body($0) })
     }
 
-    /// Drafts on a snapshot, appends, and lets the worker fold what this process knows then. If another one
-    /// leads, that folds it.
+    /// Drafts on a snapshot, and appends. With the log on the same server the snapshot is at the log's head,
+    /// and the fold is committed along. Where it cannot be, the worker folds what this process knows then. If
+    /// another one leads, that folds it.
     func write(_ group: GroupWrite) async throws -> GroupWritten {
-        let drafts = try await projection.drafts(
-            from: group.offset, expecting: group.named, as: group.actor, sequence: group.sequence,
-            wallMilliseconds: { Environment.system.wallMilliseconds() },
-            running: { [seats] in try await group.evaluation.run(on: seats, isUrgent: true, $0) },
-            waiting: EvaluationWait(evaluation: group.evaluation), group.works, goesOn: group.goesOn,
-            checking: group.check
-        ) { work, draft, sequence in try work(draft, sequence) }
-        let plan = group.plan(
-            drafts.results.map { result in
-                result.map {
-                    StatementDraft(
-                        result: $0.value, operation: $0.operation, warnings: $0.warnings, readAt: $0.readAt)
-                }
-            })
+        let planned = try await planned(group)
+        let plan = planned.plan
         guard !plan.requests.isEmpty else { return GroupWritten(plan: plan, outcomes: .success([])) }
         do {
-            return GroupWritten(plan: plan, outcomes: .success(try await append(plan.requests)))
+            let outcomes = try await append(plan.requests, with: planned.ride)
+            return GroupWritten(plan: plan, outcomes: .success(outcomes))
         } catch {
             return GroupWritten(plan: plan, outcomes: .failure(error))
         }
     }
 
     func append(_ requests: [AppendRequest]) async throws -> [AppendOutcome] {
-        try await projection.write { [log, database] position in
-            let outcomes = try await log.append(requests, to: database)
+        try await append(requests, with: nil)
+    }
+
+    private func append(_ requests: [AppendRequest], with ride: FoldRide?) async throws -> [AppendOutcome] {
+        try await projection.write(with: ride) { [log, database] position in
+            let outcomes = try await log.append(requests, to: database, with: ride)
             return (outcomes, LogEntry.added(by: requests, outcomes, after: position))
         }
+    }
+
+    private func planned(_ group: GroupWrite) async throws -> PostgresProjection.Planned<GroupPlan> {
+        var offset = group.offset
+        if draftsAtHead {
+            if let planned = try await planned(group, from: offset, isAtHead: true) { return planned }
+            offset = max(offset, try await group.reachHead())
+        }
+        guard let planned = try await planned(group, from: offset, isAtHead: false) else {
+            throw HeadReach.lagging
+        }
+        return planned
+    }
+
+    private func planned(
+        _ group: GroupWrite, from offset: Offset, isAtHead: Bool
+    ) async throws -> PostgresProjection.Planned<GroupPlan>? {
+        try await projection.drafts(
+            from: offset, isAtHead: isAtHead, expecting: group.named, as: group.actor,
+            sequence: group.sequence, wallMilliseconds: { Environment.system.wallMilliseconds() },
+            running: { [seats] in try await group.evaluation.run(on: seats, isUrgent: true, $0) },
+            waiting: EvaluationWait(evaluation: group.evaluation), group.works, goesOn: group.goesOn,
+            checking: group.check,
+            planning: { results in group.plan(results.map { $0.map { StatementDraft($0) } }) },
+            requests: \.requests
+        ) { work, draft, sequence in try work(draft, sequence) }
     }
 
     var keepsIndexes: Bool { true }
@@ -150,7 +171,7 @@ struct PostgresStore: ProjectionStore {
     func compact(through offset: Offset) async throws {
         try await advance()
         guard await wait(for: offset, timeout: Limits.transactionWait) else {
-            throw QueryError(.unavailable, "the projection lags behind the log")
+            throw HeadReach.lagging
         }
         try await tail.compact(through: offset)
     }
@@ -172,6 +193,13 @@ struct PostgresStore: ProjectionStore {
     func close(discards: Bool) async {
         await tail.close()
         await projection.close()
+    }
+}
+
+extension StatementDraft {
+    fileprivate init(_ draft: PostgresProjection.Draft<StatementResult>) {
+        self.init(
+            result: draft.value, operation: draft.operation, warnings: draft.warnings, readAt: draft.readAt)
     }
 }
 

@@ -26,8 +26,7 @@ actor Projection {
     private let quickLane: WriteLane
     private var slowLanes: [WriteLane] = []
     private let slow = SlowStatements()
-    /// Statements that wait for a fold, or have given up one that goes on and would answer them.
-    private nonisolated let folds = Atomic<Int>(0)
+    private nonisolated let reach: HeadReach
     private var follower: Task<Void, Never>?
 
     static func open(
@@ -58,7 +57,8 @@ actor Projection {
         self.pool = pool
         self.erased = erased
         answers = KeptAnswerCount(bounds)
-        quickLane = WriteLane(database, log, store, bounds, answers, erased, isQuick: true)
+        reach = HeadReach(database, log, store, bounds, statementTime: pool.options.statementTime)
+        quickLane = WriteLane(database, log, store, bounds, reach, answers, erased, isQuick: true)
     }
 
     /// Follows the log; calls `whenLost` if the log lacks the folded history or the next operation.
@@ -104,54 +104,16 @@ actor Projection {
     ///   - key: see `ProjectionStore.read`.
     private nonisolated func atHead<Result: Sendable>(
         _ evaluation: Evaluation, after minimum: Offset? = nil, fetching key: DocumentKey? = nil,
-        orElse failure: QueryError = lagging,
+        orElse failure: QueryError = HeadReach.lagging,
         _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
     ) async throws -> Result {
         let least = minimum ?? 0
         if let result = try await store.readAtHead(from: least, fetching: key, evaluation, body) {
             return result
         }
-        let offset = try await reachHead(for: evaluation, after: minimum, orElse: failure)
+        let offset = try await reach.head(for: evaluation, after: minimum, orElse: failure)
         return try await store.read(from: offset, fetching: key, evaluation, body)
     }
-
-    /// Waits until the store has reached the log's present head, and an offset. Returns the greater of them.
-    /// - Parameter evaluation: a statement, which waits for as long as it may take; the fold goes on without
-    ///   it.
-    private nonisolated func reachHead(
-        for evaluation: Evaluation? = nil, after minimum: Offset? = nil,
-        orElse failure: QueryError = lagging
-    ) async throws -> Offset {
-        let head = try await log.head(of: database)
-        // Also if the position is ahead of the head: the fold detects a log that was reset.
-        let offset = max(minimum ?? 0, head.offset)
-        if await store.position != head { try await fold(for: evaluation) }
-        guard await store.wait(for: offset, timeout: bounds.transactionWait) else {
-            throw failure
-        }
-        return offset
-    }
-
-    /// Folds through the log's head.
-    /// - Throws: `QUERY-0304` when a statement's time is over, and while very many wait or have given up; the
-    ///   errors of the fold.
-    private nonisolated func fold(for evaluation: Evaluation?) async throws {
-        let store = store
-        guard let evaluation else { return try await store.advance() }
-        guard folds.add(1, ordering: .relaxed).newValue <= bounds.waitingForFold else {
-            folds.subtract(1, ordering: .relaxed)
-            throw Self.lagging
-        }
-        let work = { @Sendable [self] in
-            defer { folds.subtract(1, ordering: .relaxed) }
-            try await store.advance()
-        }
-        guard try await !evaluation.waits(for: work) else { return }
-        if case .timeout? = evaluation.end { throw Self.lagging }
-        throw QueryError.ended(evaluation.end, after: pool.options.statementTime)
-    }
-
-    private static let lagging = QueryError(.unavailable, "the projection lags behind the log")
 
     /// Executes a statement that reads few documents, all of which its reader may read, at the log's head and
     /// on this thread. Nil if that would have to wait. Throws `timeout` when it is no brief one.
@@ -205,8 +167,11 @@ actor Projection {
             rows: request.transaction == nil ? request.rows : .held, keepsIndexes: store.keepsIndexes,
             form: request.form)
         if job.isReadOnly, request.asOf == nil { return try await read(job, after: minimum) }
-        _ = try await reachHead(
-            for: evaluation, after: minimum, orElse: QueryError(.transactionNotReached))
+        // A write goes to a lane, which may draft at the head without a look before.
+        if job.isReadOnly || minimum != nil || !store.draftsAtHead {
+            _ = try await reach.head(
+                for: evaluation, after: minimum, orElse: QueryError(.transactionNotReached))
+        }
         if let point = request.asOf {
             guard job.isReadOnly else { throw QueryError(.pastIsReadOnly) }
             let offset = try await past.offset(of: point, in: database)
@@ -287,9 +252,11 @@ actor Projection {
         let start: Offset
         if let offset {
             start = offset
-            guard await store.wait(for: offset, timeout: bounds.transactionWait) else { throw Self.lagging }
+            guard await store.wait(for: offset, timeout: bounds.transactionWait) else {
+                throw HeadReach.lagging
+            }
         } else {
-            start = try await reachHead()
+            start = try await reach.head()
         }
         return try await evaluating(query) { try await rows(of: query, from: start, $0) }
     }
@@ -422,6 +389,7 @@ actor Projection {
                     slow.note(job)
                 }
             }
+            if store.draftsAtHead { _ = try await reach.head(for: job.evaluation) }
             do {
                 let answer = try await lane(for: job.evaluation.purpose.credential).write(job)
                 if job.evaluation.wasQuick { slow.forget(job) }
@@ -442,7 +410,7 @@ actor Projection {
             if count < shortest?.count ?? .max { shortest = (lane, count) }
         }
         if let shortest, shortest.count == 0 || slowLanes.count >= Limits.slowLanes { return shortest.lane }
-        let lane = WriteLane(database, log, store, bounds, answers, erased, isQuick: false)
+        let lane = WriteLane(database, log, store, bounds, reach, answers, erased, isQuick: false)
         slowLanes.append(lane)
         return lane
     }

@@ -51,6 +51,9 @@ protocol ProjectionStore: Sendable {
         at head: LogPosition, _ body: (any ProjectedDocuments) throws -> Result
     ) throws -> Result?
 
+    /// True if `write` drafts on everything that was in the log before it.
+    var draftsAtHead: Bool { get }
+
     /// Runs a statement as `read` does, and drafts its write as an operation of this actor for the log. It
     /// may take long, and holds up nobody.
     /// - Parameter keys: documents that it will look up or edit. A store far away reads them at once.
@@ -105,6 +108,9 @@ extension ProjectionStore {
         _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
     ) async throws -> Result? { nil }
 
+    /// The log is asked before.
+    var draftsAtHead: Bool { false }
+
     /// Never at once.
     func readNow<Result>(
         at head: LogPosition, _ body: (any ProjectedDocuments) throws -> Result
@@ -154,6 +160,9 @@ struct GroupWrite: Sendable {
     let goesOn: @Sendable ((any Error)?) throws -> Bool
     /// Refuses an operation by throwing.
     let check: @Sendable (CRDT.Operation) throws -> Void
+    /// Waits until the store shows what is in the log, and returns its head: for a store that drafts at the
+    /// head, and is elsewhere.
+    let reachHead: @Sendable () async throws -> Offset
     /// Makes the appends of the drafts that were made.
     let plan: @Sendable ([Result<StatementDraft, any Error>]) -> GroupPlan
 }

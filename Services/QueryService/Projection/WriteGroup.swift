@@ -195,6 +195,7 @@ extension WriteLane {
             },
             goesOn: { try time.goesOn(after: $0) },
             check: { try Self.checkErased($0, erased) },
+            reachHead: { [reach] in try await reach.head(for: jobs[0].evaluation) },
             plan: { results in
                 let made = results.dropLast(time.isCutShort ? 1 : 0)
                 let drafts = zip(drafted, made).map { work, result in

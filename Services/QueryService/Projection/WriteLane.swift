@@ -49,6 +49,7 @@ actor WriteLane {
     let log: any OperationLog
     let database: DatabaseID
     let bounds: QueryServicePart.Bounds
+    let reach: HeadReach
     let writer: LeasedActor
     let answers: KeptAnswerCount
     let erased: @Sendable () -> ErasedDocuments?
@@ -65,7 +66,7 @@ actor WriteLane {
 
     init(
         _ database: DatabaseID, _ log: any OperationLog, _ store: any ProjectionStore,
-        _ bounds: QueryServicePart.Bounds, _ answers: KeptAnswerCount,
+        _ bounds: QueryServicePart.Bounds, _ reach: HeadReach, _ answers: KeptAnswerCount,
         _ erased: @escaping @Sendable () -> ErasedDocuments?, isQuick: Bool
     ) {
         self.answers = answers
@@ -74,6 +75,7 @@ actor WriteLane {
         self.log = log
         self.store = store
         self.bounds = bounds
+        self.reach = reach
         self.isQuick = isQuick
         writer = LeasedActor(log: log, database: database, purpose: "query-service")
     }
@@ -232,7 +234,7 @@ actor WriteLane {
     func catchUp(to offset: Offset) async throws {
         try await store.advance()
         guard await store.wait(for: offset, timeout: bounds.transactionWait) else {
-            throw QueryError(.unavailable, "the projection lags behind the log")
+            throw HeadReach.lagging
         }
     }
 

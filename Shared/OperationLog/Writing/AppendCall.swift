@@ -49,8 +49,13 @@ package struct AppendCall: Sendable {
     package let cost: AdmissionGate.Cost
     /// The term that the call depends on: the earliest of its requests' terms.
     package let term: UInt64?
+    /// The driver may commit it along with the call.
+    package let rider: (any AppendRider)?
 
-    package init(_ requests: [AppendRequest], database: DatabaseID) throws(OperationLogError) {
+    package init(
+        _ requests: [AppendRequest], database: DatabaseID, rider: (any AppendRider)? = nil
+    ) throws(OperationLogError) {
+        self.rider = rider
         self.database = database
         var operations: [PreparedOperation] = []
         operations.reserveCapacity(requests.count)

@@ -11,7 +11,7 @@ import OperationLog
 final class Connection {
     /// A statement that is sent often, under a short name: otherwise its whole text would be hashed each
     /// time.
-    struct Statement {
+    struct Statement: Sendable {
         let name: String
         let sql: String
 
@@ -19,7 +19,7 @@ final class Connection {
     }
 
     /// A statement with its parameters.
-    struct Step {
+    struct Step: Sendable {
         let sql: String
         let parameters: [Parameter]
         /// The key of the prepared statement.
@@ -53,8 +53,8 @@ final class Connection {
         let schema: Int64
         let name: CollectionName
     }
-    /// Tables of collections that were found on this connection.
-    var knownTables: [KnownCollection: String] = [:]
+    /// Numbers of collections that were found on this connection.
+    var knownTables: [KnownCollection: Int64] = [:]
     /// The catalog of indexes that was read last on this connection.
     var knownIndexes: KnownIndexes?
     /// Pushed statements that had few rows when they ran last on this connection.

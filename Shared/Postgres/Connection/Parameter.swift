@@ -1,5 +1,5 @@
 /// A statement's parameter, sent in PostgreSQL's binary format.
-enum Parameter {
+enum Parameter: Sendable {
     case int8(Int64)
     case text(String)
     case bytes([UInt8])

@@ -212,10 +212,42 @@ final class PostgresLogWriter: @unchecked Sendable {
         // log was restored under the first.
         let connection = try open(for: &rest, calls, &outcome)
         guard !rest.isEmpty else { return }
+        if try commitRiding(rest, calls, &outcome, on: connection) { return }
         let steps = rest.map { DecidedAppend.step($0, calls) }
         for (part, rows) in zip(rest, try connection.transaction(steps)) {
             DecidedAppend.take(rows, part, calls, &outcome)
         }
+    }
+
+    /// Commits parts with the folds that ride along, in one transaction. If anything is not as those expect,
+    /// the server undoes all of it.
+    /// - Returns: false if nothing was stored: no fold rides along, or one was refused.
+    private func commitRiding(
+        _ parts: [GroupPart], _ calls: [AppendCall], _ outcome: inout PartialOutcome,
+        on connection: Connection
+    ) throws -> Bool {
+        // Further calls of a part would be after the position that its fold leaves, or before it.
+        let rides = parts.map { $0.numbers.count == 1 ? calls[$0.numbers[0]].rider as? FoldRide : nil }
+        guard rides.contains(where: { $0 != nil }) else { return false }
+        var steps: [Connection.Step] = []
+        var places: [Int] = []
+        for (part, ride) in zip(parts, rides) {
+            steps += ride?.before ?? []
+            places.append(steps.count)
+            steps.append(DecidedAppend.step(part, calls))
+            steps += ride?.after ?? []
+        }
+        let answers: [Rows]
+        do throws(PostgresError) {
+            answers = try connection.transaction(steps)
+        } catch {
+            // The append alone finds out whether the failure concerns it.
+            if error.isConnectionLost { throw error }
+            return false
+        }
+        for (place, part) in zip(places, parts) { DecidedAppend.take(answers[place], part, calls, &outcome) }
+        for ride in rides { ride?.noteArrival() }
+        return true
     }
 
     /// The connection, and the parts without those that depend on the term of another one: everything
@@ -298,6 +330,9 @@ final class PostgresLogWriter: @unchecked Sendable {
 
     /// Drops the connection and all knowledge: the next connection may show another history.
     private func giveUp() { (connection, known) = (nil, [:]) }
+
+    /// How often the present connection has waited for the server; 0 without one.
+    var roundTrips: Int { connection?.roundTrips ?? 0 }
 
     /// Gives the connection back.
     func close() { connection = nil }

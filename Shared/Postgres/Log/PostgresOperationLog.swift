@@ -148,7 +148,14 @@ public final class PostgresOperationLog: OperationLog {
 
     /// Joins the next group; returns after its commit.
     public func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome] {
-        try await committer.append(AppendCall(requests, database: database))
+        try await append(requests, to: database, with: nil)
+    }
+
+    /// The same. A `FoldRide` is committed along if its call is alone in its group.
+    public func append(
+        _ requests: [AppendRequest], to database: DatabaseID, with rider: (any AppendRider)?
+    ) async throws -> [AppendOutcome] {
+        try await committer.append(AppendCall(requests, database: database, rider: rider))
     }
 
     /// One lookup for all actors.

@@ -29,6 +29,15 @@ struct CollectionTables {
         try reloadIndexes()
     }
 
+    /// The tables that a snapshot knows, for one batch: none can be made.
+    init(
+        of whole: Generation, _ numbers: [CollectionName: Int64], _ columns: [CollectionName: KeyColumns],
+        _ connection: Connection
+    ) {
+        (generation, layout, views) = (whole.number, whole.layout, "")
+        (self.numbers, self.columns, self.connection) = (numbers, columns, connection)
+    }
+
     /// Reads the catalog of indexes again.
     mutating func reloadIndexes() throws { columns = try KeyColumns.all(of: generation, connection) }
 

@@ -2,6 +2,13 @@ import CRDT
 import Logging
 import OperationLog
 
+/// A document as it is stored.
+struct StoredDocument {
+    let state: EncodedState
+    let offset: Offset
+    let isLive: Bool
+}
+
 /// The effect of some log entries on the documents they name: read the states, fold in memory, write the
 /// results.
 struct FoldBatch {
@@ -130,8 +137,22 @@ struct FoldBatch {
         }
     }
 
-    /// Takes the states that were read, and folds.
-    mutating func fold(_ answers: ArraySlice<Rows>, _ logger: Logger) throws {
+    /// Its documents.
+    var keys: [DocumentKey] { Array(numbers.keys) }
+
+    /// Takes documents that are known; nil for those that there are not.
+    mutating func take(_ known: [DocumentKey: StoredDocument?]) {
+        for (key, place) in numbers {
+            guard let document = known[key] ?? nil else { continue }
+            places[place].state = document.state
+            places[place].offset = document.offset
+            places[place].wasThere = true
+            places[place].wasLive = document.isLive
+        }
+    }
+
+    /// Takes the states that were read.
+    mutating func take(_ answers: ArraySlice<Rows>) {
         for rows in answers {
             for row in 0..<rows.count {
                 let place = Int(rows.int8(row, 0))
@@ -145,6 +166,10 @@ struct FoldBatch {
                 places[place].wasLive = rows.bool(row, 3)
             }
         }
+    }
+
+    /// Folds the entries on what was taken.
+    mutating func fold(_ logger: Logger) throws {
         shorten()
         for (place, document) in loaded { places[place].become(document.state, at: document.offset) }
         for step in steps {

@@ -49,6 +49,16 @@ struct Generation: Sendable, Equatable {
         indexVersion = rows.bits(row, column + 7)
     }
 
+    /// The step that locks the row of a generation, and reads `columns`: before a transaction writes to its
+    /// tables.
+    static func lock(_ number: Int32) -> Connection.Step {
+        Connection.Step(
+            """
+            SELECT \(columns(of: "g")) FROM mimeo_projection.generations g
+            WHERE g.number = $1::int4 FOR UPDATE
+            """, [.int8(Int64(number))])
+    }
+
     /// Creates an empty generation at a position, in the open transaction.
     static func make(at start: LogPosition, _ connection: Connection) throws -> Int32 {
         let rows = try connection.query(

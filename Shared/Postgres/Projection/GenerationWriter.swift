@@ -26,6 +26,9 @@ final class GenerationWriter {
     private var hasUnused = false
     /// The rows of each table whose change its statistics do not show.
     private var statistics: TableStatistics
+    /// True if rides have written what these do not count yet; and the time before which nobody looks.
+    private var hasRides = false
+    private var nextCount: ContinuousClock.Instant?
 
     /// A writer that continues at the generation's position.
     /// - Parameters:
@@ -50,20 +53,49 @@ final class GenerationWriter {
     /// Records that the schema of the views was renamed.
     func viewsAreNow(in schema: String) { tables.views = schema }
 
-    /// Folds entries that follow the checkpoint, in as many transactions as their size needs.
+    /// Folds entries that lead up to the checkpoint and follow it, in as many transactions as they need.
     /// - Throws: `PROJ-0302` for an entry that does not follow, or cannot be read.
     func fold(_ entries: [LogEntry]) throws {
-        var rest = entries[...]
+        // A ride may have folded some of them.
+        var rest = entries.drop { $0.offset <= generation.position.offset }
         while !rest.isEmpty {
             var batch = FoldBatch(after: generation, bytesAtMost: batchBytes)
             for entry in rest {
                 if batch.isFull { break }
                 try batch.add(entry)
             }
-            try commit(&batch)
+            do {
+                try commit(&batch)
+            } catch let ahead as Ahead {
+                (generation, hasRides) = (ahead.generation, true)
+            }
             // The batch may have ended before the entry added last, if the states are large.
             rest = rest.drop { $0.offset <= generation.position.offset }
         }
+    }
+
+    /// The generation has moved on by a ride (`FoldRide`), which folds as this writer does.
+    private struct Ahead: Error {
+        let generation: Generation
+    }
+
+    /// Goes on at the position that a ride has left. Any other difference is another worker's.
+    func follow(_ stored: Generation) {
+        if hasMoved(to: stored) { (generation, hasRides) = (stored, true) }
+    }
+
+    /// Reads now and then how much rides have written, for the statistics.
+    func countRides() throws {
+        guard hasRides, nextCount.map({ $0 <= ContinuousClock.now }) ?? true else { return }
+        try statistics.read(of: generation.number, connection)
+        (hasRides, nextCount) = (false, ContinuousClock.now + PostgresLimits.rideCounts)
+    }
+
+    private func hasMoved(to stored: Generation) -> Bool {
+        stored.number == generation.number && stored.layout == generation.layout
+            && stored.position.logID == generation.position.logID
+            && stored.position.offset > generation.position.offset
+            && stored.indexVersion == generation.indexVersion
     }
 
     /// Puts documents of a snapshot into a generation that is being built and has folded no entry yet.
@@ -169,7 +201,8 @@ final class GenerationWriter {
         do {
             let answers = try connection.pipeline(begin() + batch.reads(tables))
             try check(answers[1])
-            try batch.fold(answers.dropFirst(2), logger)
+            batch.take(answers.dropFirst(2))
+            try batch.fold(logger)
             let hasIndexes = batch.collections.keys.contains { !tables.keys(of: $0).indexes.isEmpty }
             let kinds = batch.kinds(tables) + (hasIndexes ? [KeyIndex.noting([])] : [])
             var hasLosses = false
@@ -198,24 +231,18 @@ final class GenerationWriter {
     }
 
     private func begin() -> [Connection.Step] {
-        [
-            Connection.Step("BEGIN"),
-            Connection.Step(
-                """
-                SELECT log_id, "offset", hash, index_version FROM mimeo_projection.generations
-                WHERE number = $1::int4 FOR UPDATE
-                """, [.int8(Int64(generation.number))]),
-        ]
+        [Connection.Step("BEGIN"), Generation.lock(generation.number)]
     }
 
-    private func check(_ rows: Rows) throws(ProjectionError) {
-        let expected = generation.position
-        guard rows.count == 1, rows.bytes(0, 0) == expected.logID.bytes,
-            rows.bits(0, 1) == expected.offset.rawValue,
-            rows.bits(0, 2) == expected.hash, rows.bits(0, 3) == generation.indexVersion
-        else {
-            throw ProjectionError(.storageFailed, "another worker has taken over this projection")
+    private func check(_ rows: Rows) throws {
+        let stored = rows.count == 1 ? try Generation(rows, 0) : nil
+        if let stored, stored.position == generation.position,
+            stored.indexVersion == generation.indexVersion
+        {
+            return
         }
+        if let stored, hasMoved(to: stored) { throw Ahead(generation: stored) }
+        throw ProjectionError(.storageFailed, "another worker has taken over this projection")
     }
 
     private func checkpoint(_ result: Generation) -> Connection.Step {

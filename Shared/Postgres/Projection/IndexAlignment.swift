@@ -104,6 +104,8 @@ struct IndexAlignment {
     ) throws {
         try connection.run("BEGIN")
         do {
+            // Locked before the tables, as by everybody (`FoldRide`).
+            _ = try connection.query(Generation.lock(generation.number))
             try body()
             let version = Self.newVersion(of: generation.number)
             let rows = try connection.query(version.sql, version.parameters)

@@ -59,7 +59,9 @@ public final class PostgresProjections: Sendable {
         let worker = ProjectionWorker(
             database, log: log, start: start, lane: lane, builder: IndexBuilder(url: url, logger: logger),
             logger: logger)
-        return PostgresProjection(database, worker, lanes, isBesideLog: isBesideLog)
+        return PostgresProjection(
+            database, worker, lanes, isBesideLog: isBesideLog, definitions: indexes?.collection,
+            logger: logger)
     }
 
     /// Returns whether a database has a projection here.
@@ -126,11 +128,17 @@ public final class PostgresProjection: Sendable {
     let database: DatabaseID
     let worker: ProjectionWorker
     let lanes: ConnectionLanes
-    private let isBesideLog: Bool
+    /// True if the log is on the same server.
+    public let isBesideLog: Bool
+    /// The collection of the definitions of indexes.
+    private let definitions: CollectionName?
+    private let logger: Logger
 
     init(
-        _ database: DatabaseID, _ worker: ProjectionWorker, _ lanes: ConnectionLanes, isBesideLog: Bool
+        _ database: DatabaseID, _ worker: ProjectionWorker, _ lanes: ConnectionLanes, isBesideLog: Bool,
+        definitions: CollectionName?, logger: Logger
     ) {
+        (self.definitions, self.logger) = (definitions, logger)
         self.database = database
         self.worker = worker
         self.lanes = lanes
@@ -153,10 +161,12 @@ public final class PostgresProjection: Sendable {
     /// Runs an append to the log, and folds the entries that it has added after the position which it is
     /// given, if this process leads and is still there. Nothing is looked up for that. Else they are folded
     /// in their time, by whoever leads.
+    /// - Parameter ride: their fold, which may be committed with the append.
     public func write<Result: Sendable>(
+        with ride: FoldRide? = nil,
         _ append: @Sendable (LogPosition) async throws -> (result: Result, entries: [LogEntry])
     ) async throws -> Result {
-        try await worker.write(append)
+        try await worker.write(with: ride, append)
     }
 
     /// Waits until the projection has reached `offset`; false when that takes longer than `timeout`.
@@ -276,25 +286,37 @@ public final class PostgresProjection: Sendable {
         }
     }
 
-    /// The results of several drafts on one snapshot.
-    public struct Drafts<Value: Sendable>: Sendable {
-        /// The results of those that were made.
-        public let results: [Result<Draft<Value>, any Error>]
+    /// Several drafts on one snapshot, and what a caller makes of them.
+    public struct Planned<Plan: Sendable>: Sendable {
+        /// What the caller has made.
+        public let plan: Plan
+        /// The position of the snapshot.
+        public let start: LogPosition
+        /// The fold of the plan's operations, for the log's append; nil where a leader folds them.
+        public let ride: FoldRide?
     }
 
     /// The same as `draft` for several pieces of work, each on what those before it leave; see `DraftChain`.
-    public func drafts<Work: Sendable, Value: Sendable>(
-        from offset: Offset = 0, expecting keys: [DocumentKey] = [], as actor: ActorID,
+    /// - Parameters:
+    ///   - isAtHead: true for a snapshot at the log's head, as of `readAtHead`.
+    ///   - plan: makes a plan of the results of those that were drafted.
+    ///   - requests: the appends of a plan, in the order in which they will be in the log.
+    /// - Returns: nil if the projection is not at the head, or is not beside its log.
+    public func drafts<Work: Sendable, Value: Sendable, Plan: Sendable>(
+        from offset: Offset, isAtHead: Bool, expecting keys: [DocumentKey] = [], as actor: ActorID,
         sequence: SequenceNumber, wallMilliseconds: @escaping @Sendable () -> UInt64,
-        running: Running<Drafts<Value>>? = nil, waiting: (any ServerWait)? = nil, _ works: [Work],
+        running: Running<Planned<Plan>>? = nil, waiting: (any ServerWait)? = nil, _ works: [Work],
         goesOn: @escaping @Sendable ((any Error)?) throws -> Bool,
         checking check: @escaping @Sendable (Operation) throws -> Void,
+        planning plan: @escaping @Sendable ([Result<Draft<Value>, any Error>]) -> Plan,
+        requests: @escaping @Sendable (Plan) -> [AppendRequest],
         _ body: @escaping @Sendable (Work, ProjectionDraft, SequenceNumber) throws -> Value
-    ) async throws -> Drafts<Value> {
-        try await read(from: offset, running: running, waiting: waiting) { snapshot in
+    ) async throws -> Planned<Plan>? {
+        let (definitions, logger) = (definitions, logger)
+        let work: @Sendable (ProjectionSnapshot) throws -> Planned<Plan> = { snapshot in
             try snapshot.expect(keys)
             var chain = try snapshot.chain(as: actor, sequence: sequence, wallMilliseconds: wallMilliseconds)
-            let offset = try snapshot.position().offset
+            let start = try snapshot.position()
             let links = try DraftChain.all(works, goesOn: goesOn) { work in
                 try chain.add { operation in
                     try snapshot.checkTables(of: operation)
@@ -303,15 +325,21 @@ public final class PostgresProjection: Sendable {
                     try body(work, $0, $1)
                 }
             }
-            return Drafts(
-                results: links.map { link in
-                    link.map {
-                        Draft(
-                            value: $0.value, operation: $0.operation, warnings: $0.warnings,
-                            readAt: offset)
-                    }
-                })
+            let drafts = links.map { link in
+                link.map {
+                    Draft(
+                        value: $0.value, operation: $0.operation, warnings: $0.warnings, readAt: start.offset)
+                }
+            }
+            let made = plan(drafts)
+            let ride =
+                isAtHead ? try snapshot.ride(of: requests(made), definitions: definitions, logger) : nil
+            return Planned(plan: made, start: start, ride: ride)
         }
+        guard isAtHead else {
+            return try await read(from: offset, running: running, waiting: waiting, work)
+        }
+        return try await readAtHead(from: offset, running: running, waiting: waiting, work)
     }
 
     /// Releases every waiter and gives up the lead.

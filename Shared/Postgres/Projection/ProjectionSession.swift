@@ -103,6 +103,8 @@ final class ProjectionSession {
                 surveyedDocuments: surveyedDocuments)
             building = try beside.map { try writer(beside: $0) }
         }
+        current?.follow(stored)
+        try current?.countRides()
         return Look(
             isLeading: isLeading, isNew: isLeading && !wasLeading, current: stored, building: beside,
             isRebuildWanted: rows.bool(0, 1), hasIndexWork: isLeading && hasIndexWork)
@@ -143,10 +145,13 @@ final class ProjectionSession {
 
     /// The same without a look before, for entries that follow a position; nil if this session does not lead
     /// at that position.
-    func foldNow(_ entries: [LogEntry], after start: LogPosition) throws -> Generation? {
-        guard isLeading, fence?.isCurrent(connection) ?? true, let current,
-            current.generation.position == start
-        else { return nil }
+    /// - Parameter ridden: the generation as the last ride of this process has left it.
+    func foldNow(
+        _ entries: [LogEntry], after start: LogPosition, ridden: Generation?
+    ) throws -> Generation? {
+        guard isLeading, fence?.isCurrent(connection) ?? true, let current else { return nil }
+        if let ridden { current.follow(ridden) }
+        guard current.generation.position == start else { return nil }
         try current.fold(entries)
         return current.generation
     }
@@ -246,13 +251,22 @@ final class ProjectionSession {
 
     /// Lets readers use the new generation; running reads continue on the old one. The views are exchanged
     /// by renaming their schemas, so it takes a moment however many there are.
-    func switchOver() throws -> Generation {
+    /// - Parameter isUrgent: true if readers have nothing to read before.
+    /// - Returns: nil if a ride that began before the building has gone further than the new one.
+    func switchOver(isUrgent: Bool) throws -> Generation? {
         guard let built = building, let old = current else {
             preconditionFailure("there is nothing to switch to")
         }
         let (oldNumber, newNumber) = (old.generation.number, built.generation.number)
         try connection.run("BEGIN")
         do {
+            // No ride is under way on a generation that readers leave.
+            let left = try connection.query(Generation.lock(oldNumber))
+            let stored = left.count == 1 ? try Generation(left, 0) : nil
+            if !isUrgent, let stored, stored.position.offset > built.generation.position.offset {
+                try connection.rollBack()
+                return nil
+            }
             _ = try connection.query(
                 """
                 UPDATE mimeo_projection.databases SET generation = $2::int4, building = NULL

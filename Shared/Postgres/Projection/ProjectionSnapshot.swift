@@ -25,6 +25,8 @@ public final class ProjectionSnapshot: DocumentSource {
     /// The cursors that are open, and those that nobody reads any more.
     var openCursors = 0
     var leftCursors: [String] = []
+    /// True if another generation is being built; known once the transaction has begun.
+    var isBuilding = false
     private let isPushing: Bool
     private let wait: (any ServerWait)?
     var generation: Int32 { expected.number }
@@ -32,11 +34,11 @@ public final class ProjectionSnapshot: DocumentSource {
     var indexVersion: UInt64 { expected.indexVersion }
     /// The server's number of the generation's schema, which is never used again for another one.
     var schema: Int64 { expected.schema }
-    private var tables: [CollectionName: String?] = [:]
+    private var tables: [CollectionName: Int64?] = [:]
     /// The document that was read with the beginning, in this column.
     var fetched: (key: DocumentKey, rows: Rows, column: Int)?
-    /// The states that were read ahead, see `expect`.
-    private var ahead: [DocumentKey: EncodedState?] = [:]
+    /// The documents that were read ahead, see `expect`.
+    private var ahead: [DocumentKey: StoredDocument?] = [:]
 
     init(
         of database: DatabaseID, _ expected: ExpectedGeneration, _ stage: Stage, _ connection: Connection,
@@ -112,8 +114,8 @@ public final class ProjectionSnapshot: DocumentSource {
         _ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
     ) throws {
         let key = DocumentKey(collection: collection, id: id)
-        if let state = ahead[key] {
-            return try state?.withUnsafeBytes { raw in
+        if let known = ahead[key] {
+            return try known?.state.withUnsafeBytes { raw in
                 let document = try ProjectionError.reading { () throws(CRDTError) in try DocumentReader(raw) }
                 if document.isLive { try visit(DocumentRecord(id: id, document: document)) }
             } ?? ()
@@ -139,21 +141,34 @@ public final class ProjectionSnapshot: DocumentSource {
 
     /// The encoded state of a document, tombstones included; nil when there is none.
     public func state(of key: DocumentKey) throws -> EncodedState? {
-        if let state = ahead[key] { return state }
+        if let known = ahead[key] { return known?.state }
         guard let table = try table(key.collection) else { return nil }
         let rows = try query(
             "SELECT state FROM \(table) WHERE id = \(CollectionTables.key(of: "$1"))", [.bytes(key.id.bytes)])
         return rows.count == 1 ? EncodedState(rows.bytes(0, 0)) : nil
     }
 
-    /// Reads the states of documents ahead that drafts will look up and edit, large ones left out.
-    func expect(_ keys: [DocumentKey]) throws { if !keys.isEmpty { ahead = try states(of: keys) } }
+    /// Reads documents ahead that drafts will look up and edit, large ones left out.
+    func expect(_ keys: [DocumentKey]) throws { if !keys.isEmpty { ahead = try stored(keys) } }
+
+    /// The documents of these keys as they were read ahead; nil if one was not.
+    func readAhead(_ keys: [DocumentKey]) -> [DocumentKey: StoredDocument?]? {
+        keys.allSatisfy { ahead[$0] != nil } ? ahead : nil
+    }
 
     /// See `DraftBase`: in one round trip.
     public func states(of keys: [DocumentKey]) throws -> [DocumentKey: EncodedState?] {
         var found: [DocumentKey: EncodedState?] = [:]
-        for key in keys { found.updateValue(ahead[key] ?? nil, forKey: key) }
-        let keys = ahead.isEmpty ? keys : keys.filter { ahead[$0] == nil }
+        for key in keys { if let known = ahead[key] { found.updateValue(known?.state, forKey: key) } }
+        let rest = keys.filter { ahead[$0] == nil }
+        for (key, document) in try stored(rest) { found.updateValue(document?.state, forKey: key) }
+        return found
+    }
+
+    /// The documents of some keys, nil for those that there are not; large ones are left out.
+    private func stored(_ keys: [DocumentKey]) throws -> [DocumentKey: StoredDocument?] {
+        var found: [DocumentKey: StoredDocument?] = [:]
+        for key in keys { found.updateValue(nil, forKey: key) }
         var steps: [Connection.Step] = []
         for (collection, places) in Dictionary(grouping: keys.indices, by: { keys[$0].collection }) {
             guard let table = try table(collection) else { continue }
@@ -164,7 +179,7 @@ public final class ProjectionSnapshot: DocumentSource {
             steps.append(
                 Connection.Step(
                     """
-                    SELECT w.place, CASE WHEN octet_length(d.state) <= $3 THEN d.state END
+                    SELECT w.place, CASE WHEN octet_length(d.state) <= $3 THEN d.state END, d."offset", d.live
                     FROM unnest($1::bytea[], $2::int8[]) AS w (id, place)
                     JOIN \(table) d ON d.id = \(CollectionTables.key(of: "w.id"))
                     """, values))
@@ -176,7 +191,9 @@ public final class ProjectionSnapshot: DocumentSource {
                 if rows.isNull(row, 1) {
                     found.removeValue(forKey: key)
                 } else {
-                    found[key] = .some(EncodedState(rows.bytes(row, 1)))
+                    found[key] = StoredDocument(
+                        state: EncodedState(rows.bytes(row, 1)), offset: Offset(rows.bits(row, 2)),
+                        isLive: rows.bool(row, 3))
                 }
             }
         }
@@ -198,6 +215,11 @@ public final class ProjectionSnapshot: DocumentSource {
     }
 
     func table(_ collection: CollectionName) throws -> String? {
+        try number(of: collection).map { ProjectionNames.table(generation, $0) }
+    }
+
+    /// The number of a collection's table; nil while it has none.
+    func number(of collection: CollectionName) throws -> Int64? {
         if let known = tables[collection] { return known }
         let key = Connection.KnownCollection(schema: schema, name: collection)
         if let known = connection.knownTables[key] { return known }
@@ -205,18 +227,16 @@ public final class ProjectionSnapshot: DocumentSource {
             "SELECT number FROM mimeo_projection.collections WHERE generation = $1::int4 AND name = $2",
             [.int8(Int64(generation)), .bytes(Array(collection.text.utf8))])
         // Read in the snapshot: a table created later is empty there.
-        let table = rows.count == 1 ? ProjectionNames.table(generation, rows.int8(0, 0)) : nil
-        tables[collection] = .some(table)
-        if let table {
-            connection.note(table, of: key)
-        }
-        return table
+        let number = rows.count == 1 ? rows.int8(0, 0) : nil
+        tables[collection] = .some(number)
+        if let number { connection.note(number, of: key) }
+        return number
     }
 }
 
 extension Connection {
-    fileprivate func note(_ table: String, of collection: KnownCollection) {
+    fileprivate func note(_ number: Int64, of collection: KnownCollection) {
         if knownTables.count >= PostgresLimits.knownTables { knownTables = [:] }
-        knownTables[collection] = table
+        knownTables[collection] = number
     }
 }

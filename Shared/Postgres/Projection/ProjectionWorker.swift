@@ -58,6 +58,8 @@ actor ProjectionWorker {
     private var isClosed = false
     /// The number of `write`s under way, and of steps since the last success that met the log's failure then.
     private var ownWrites = 0
+    /// The generation as the last ride of this process has left it; nil if the last look began after that.
+    private var ridden: Generation?
     private var readsBesideWrites = 0
     private nonisolated let reached: Monitor<ProjectionReach>
 
@@ -147,14 +149,16 @@ actor ProjectionWorker {
     /// Runs an append to the log, and folds the entries that it has added after the position which it is
     /// given, if this worker leads and is still there: they need no look at the log and at the catalog. A
     /// failure of the fold is met again by the next advance.
+    /// - Parameter ride: their fold, which may be committed with the append.
     func write<Result: Sendable>(
+        with ride: FoldRide?,
         _ append: @Sendable (LogPosition) async throws -> (result: Result, entries: [LogEntry])
     ) async throws -> Result {
         ownWrites += 1
         defer { ownWrites -= 1 }
         let start = position
         let (result, entries) = try await append(start)
-        await fold(entries, after: start)
+        if let ride, ride.hasArrived { note(ride.result) } else { await fold(entries, after: start) }
         return result
     }
 
@@ -169,11 +173,20 @@ actor ProjectionWorker {
         _ = try? await task.value
     }
 
+    /// Notes that a ride of this process has moved the generation of readers.
+    private func note(_ moved: Generation) {
+        guard isReady, position.logID == moved.position.logID, position.offset < moved.position.offset else {
+            return
+        }
+        ridden = moved
+        position = moved.position
+    }
+
     private func foldNow(_ entries: [LogEntry], after start: LogPosition) async throws {
         guard !isClosed, isLeading, isReady, isChecked, !isDamaged, position == start else { return }
         do {
-            let folded = try await lane.run { session in
-                try session.foldNow(entries, after: start).map { ($0, session.hasIndexWork) }
+            let folded = try await lane.run { [ridden] session in
+                try session.foldNow(entries, after: start, ridden: ridden).map { ($0, session.hasIndexWork) }
             }
             guard let (generation, hasIndexWork) = folded else { return }
             reach(generation.position)
@@ -187,6 +200,7 @@ actor ProjectionWorker {
     private func step() async throws {
         guard !isClosed else { throw ProjectionError(.closed, "the projection was closed") }
         do {
+            ridden = nil
             let look = try await lane.run { try $0.look() }
             lacksRight = false
             // After the look: the folded entries were in the log then, or the log was restored.
@@ -378,7 +392,9 @@ actor ProjectionWorker {
             // Remains of an earlier attempt are removed first; otherwise repeated failures would pile them
             // up.
             _ = try await lane.run { try $0.cleanUp() }
-            building = try await beside { try await self.startBuilding() }
+            building = try await beside {
+                try await self.lane.beginGeneration(of: self.database, self.log, self.logger)
+            }
             isBesideDamaged = false
         }
         guard var generation = building else { return }
@@ -395,7 +411,7 @@ actor ProjectionWorker {
         awaitsIndexes = try await lane.run { !$0.isBesideIndexed }
         if awaitsIndexes { return }
         if !isUrgent, try await !mayBuild() { return }
-        let switched = try await lane.run { try $0.switchOver() }
+        guard let switched = try await lane.run({ try $0.switchOver(isUrgent: isUrgent) }) else { return }
         building = nil
         (isChecked, isDamaged, isClean) = (true, false, false)
         logger.notice("rebuilt a projection", metadata: ["database": "\(database)"])
@@ -424,55 +440,12 @@ actor ProjectionWorker {
         return try await log.truncation(of: database).offset <= position.offset
     }
 
-    /// Begins at the log's beginning, or with its snapshot if it has one, which is the fold of everything
-    /// before.
-    private func startBuilding() async throws -> Generation {
-        guard let start = try await log.position(at: 0, in: database) else {
-            throw OperationLogError(.corrupt, "the log has no position at offset 0", database: database)
-        }
-        return try await Self.fill(log, database, from: start, lane, logger)
-    }
-
-    private static func fill(
-        _ log: any OperationLog, _ database: DatabaseID, from start: LogPosition, _ lane: WorkerLane,
-        _ logger: Logger
-    ) async throws -> Generation {
-        let begun = try await lane.run { try $0.startBuilding(at: start) }
-        let loaded = try await log.beginWithSnapshot(of: database, logger: logger) { isAgain in
-            if isAgain { _ = try await lane.run { try $0.startBuilding(at: start) } }
-            return SnapshotStart?.none
-        } verifying: {
-            try await lane.run { try $0.showLife() }
-        } load: { place, chunk in
-            let records = try records(in: chunk)
-            if case .begin(let begun)? = records.first { place = begun }
-            let documents = records.compactMap { record in
-                if case .document(let document) = record { document } else { SnapshotDocument?.none }
-            }
-            // A chunk of history hashes has no documents, and there may be gigabytes of them.
-            try await lane.run {
-                try $0.showLife()
-                try $0.load(documents)
-            }
-        } position: {
-            $0?.position
-        }
-        guard let loaded, let loaded else { return begun }
-        return try await lane.run { try $0.finishLoading(loaded) }
-    }
-
-    private static func records(in chunk: [UInt8]) throws(ProjectionError) -> [SnapshotRecord] {
-        do {
-            return try SnapshotChunk.records(in: chunk)
-        } catch {
-            throw ProjectionError(.brokenLog, "a chunk of the snapshot cannot be read: \(error)")
-        }
-    }
-
     // MARK: Waiting
 
-    private func reach(_ position: LogPosition) {
-        self.position = position
+    /// Takes a position that was found, unless a ride has gone further meanwhile.
+    private func reach(_ found: LogPosition) {
+        let isPast = ridden.map { $0.position.logID == found.logID && $0.position.offset > found.offset }
+        if !(isPast ?? false) { position = found }
         isReady = true
     }
 

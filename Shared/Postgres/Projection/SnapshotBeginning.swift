@@ -101,12 +101,14 @@ extension ProjectionSnapshot {
         }
         if let known = connection.knownGenerations[database] { return snapshot(known, .expecting) }
         let answers = try connection.pipeline(beginning(database, demand))
-        guard let (generation, met) = try met(answers, demand) else { return nil }
+        guard let (generation, met, isBuilding) = try met(answers, demand) else { return nil }
         if connection.knownGenerations.count >= PostgresLimits.knownTables {
             connection.knownGenerations = [:]
         }
         connection.knownGenerations[database] = met
-        return snapshot(met, .open(generation))
+        let taken = snapshot(met, .open(generation))
+        taken.isBuilding = isBuilding
+        return taken
     }
 
     /// Also a failure may be one of what was expected, so it counts after the beginning only.
@@ -158,18 +160,21 @@ extension ProjectionSnapshot {
         stage = .failed
         let first = Self.beginning(database, demand)
         let answers = try expecting { () throws(PostgresError) in try connection.pipeline(first + steps) }
-        guard let (generation, met) = try Self.met(answers, demand), met == expected else { throw Outdated() }
-        stage = .open(generation)
+        guard let (generation, met, isBuilding) = try Self.met(answers, demand), met == expected else {
+            throw Outdated()
+        }
+        (stage, self.isBuilding) = (.open(generation), isBuilding)
         return Array(answers.dropFirst(first.count))
     }
 
     /// Reads a document, and everything that a snapshot says of itself, if its table is known.
     private func fetch(_ key: DocumentKey) throws {
         let collection = Connection.KnownCollection(schema: schema, name: key.collection)
-        guard case .expecting = stage, let table = connection.knownTables[collection] else { return }
+        guard case .expecting = stage, let number = connection.knownTables[collection] else { return }
         stage = .failed
         let rows = try expecting { () throws(PostgresError) in
-            try connection.query(Self.wholeStep(database, demand, key.id, in: table))
+            try connection.query(
+                Self.wholeStep(database, demand, key.id, in: ProjectionNames.table(generation, number)))
         }
         let column = Generation.columnCount
         guard rows.count == 1, let generation = try Generation(rows, 0), !rows.isNull(0, column),
@@ -199,7 +204,8 @@ extension ProjectionSnapshot {
             Connection.Step(
                 """
                 SELECT \(Generation.columns(of: "g")),
-                    pg_try_advisory_xact_lock_shared(\(ProjectionLocks.generation), g.number)
+                    pg_try_advisory_xact_lock_shared(\(ProjectionLocks.generation), g.number),
+                    d.building IS NOT NULL
                 FROM mimeo_projection.databases d
                 JOIN mimeo_projection.generations g ON g.number = d.generation WHERE d.id = $1
                 """, [.text(database.text)]),
@@ -219,10 +225,11 @@ extension ProjectionSnapshot {
         return steps
     }
 
-    /// The generation that a beginning has met; nil when it was removed meanwhile.
+    /// The generation that a beginning has met, and whether another one is being built; nil when it was
+    /// removed meanwhile.
     private static func met(
         _ answers: [Rows], _ demand: Demand
-    ) throws -> (Generation, ExpectedGeneration)? {
+    ) throws -> (Generation, ExpectedGeneration, isBuilding: Bool)? {
         let (rows, schemas) = (answers[1], answers[2])
         guard rows.count == 1, let generation = try Generation(rows, 0) else {
             if case .head = demand { throw IsElsewhere() }
@@ -231,7 +238,10 @@ extension ProjectionSnapshot {
         // A process that removes a generation holds this lock exclusively.
         guard rows.bool(0, Generation.columnCount), !schemas.isNull(0, 0) else { return nil }
         try demand.check(generation.position, answers[min(3, answers.count - 1)], 0)
-        return (generation, ExpectedGeneration(generation, schema: schemas.int8(0, 0)))
+        return (
+            generation, ExpectedGeneration(generation, schema: schemas.int8(0, 0)),
+            rows.bool(0, Generation.columnCount + 1)
+        )
     }
 
     /// The beginning and a document in one statement, which sees one moment. The server looks for the table

@@ -26,7 +26,7 @@ extension ProjectionSnapshot: IndexedSource {
     }
 
     /// The catalog, read once a version and connection.
-    private func columns() throws -> [CollectionName: KeyColumns] {
+    func columns() throws -> [CollectionName: KeyColumns] {
         if let known = connection.knownIndexes, known.schema == schema, known.version == indexVersion {
             return known.columns
         }

@@ -20,6 +20,11 @@ struct TableStatistics {
     /// - Parameter surveyedDocuments: see `PostgresLimits`.
     init(of generation: Int32, surveyedDocuments: Int, _ connection: Connection) throws {
         least = surveyedDocuments
+        try read(of: generation, connection)
+    }
+
+    /// Reads it again: other connections write too.
+    mutating func read(of generation: Int32, _ connection: Connection) throws {
         let rows = try connection.query(
             """
             SELECT c.name, coalesce(c.documents, 0)::int8, greatest(

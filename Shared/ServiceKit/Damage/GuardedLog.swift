@@ -88,11 +88,18 @@ public final class GuardedLog: OperationLog {
 
     /// See `OperationLog`.
     public func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome] {
+        try await append(requests, to: database, with: nil)
+    }
+
+    /// See `OperationLog`.
+    public func append(
+        _ requests: [AppendRequest], to database: DatabaseID, with rider: (any AppendRider)?
+    ) async throws -> [AppendOutcome] {
         try requireRoom(for: database)
         let begin = ContinuousClock.now
         let outcomes = try await withSpan("log append") { span in
             Self.describe(span, database, requests)
-            return try await changing { try await inner.append(requests, to: database) }
+            return try await changing { try await inner.append(requests, to: database, with: rider) }
         }
         note(requests, since: begin)
         return outcomes
