@@ -94,7 +94,7 @@ private func heard(
             Event(MIMEO_FETCH_PROGRESS, from: handle, to: receiver, .object(value), format), true
         )
     case .completed(let attachment):
-        let object = HandleTable.shared.add(HeldAttachment(attachment))
+        let object = HeldAttachment(attachment)
         return (
             Event(MIMEO_FETCH_DONE, from: handle, to: receiver, .null, format, object: object), true
         )

@@ -9,9 +9,10 @@ enum BorderErrorCode: String, Sendable, CaseIterable {
     case handleUnknown = "NATIVE-0101"
     /// A handle stands for another kind of object than the call needs.
     case handleOfOtherKind = "NATIVE-0102"
-    /// The process was forked after the library was loaded. Open the database in the child.
+    /// The process was forked from one that had opened a database, and has none of its threads. Open
+    /// databases only in the children, after the fork.
     case forked = "NATIVE-0103"
-    /// A text is not UTF-8, or a pointer is missing that the call needs.
+    /// A text is not UTF-8, a pointer is missing that the call needs, or a limit of rows is 0.
     case argumentUnusable = "NATIVE-0104"
     /// Arguments, settings or a configuration are no map, in CBOR or JSON.
     case noMap = "NATIVE-0105"

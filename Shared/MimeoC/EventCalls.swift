@@ -132,11 +132,26 @@ final class LogTap: Held {
     static let kind = "a log"
     /// The most lines that wait to be read. More of them would be memory that nobody looks at.
     private static let waitingLines = 1_000
+    /// The one that gets the lines. Held while the callback of the log is set.
+    private static let latest = Mutex<ObjectIdentifier?>(nil)
     let events = Events(limit: LogTap.waitingLines)
     private let dropped = Mutex(0)
 
+    /// Gets the lines from now on, in place of any other.
+    func listen(_ heard: @escaping @Sendable (DittoLogLevel, String) -> Void) {
+        Self.latest.withLock { latest in
+            latest = ObjectIdentifier(self)
+            DittoLogger.setCustomLogCallback(heard)
+        }
+    }
+
     func end() {
-        DittoLogger.setCustomLogCallback(nil)
+        Self.latest.withLock { latest in
+            // The lines of a later one go on.
+            guard latest == ObjectIdentifier(self) else { return }
+            latest = nil
+            DittoLogger.setCustomLogCallback(nil)
+        }
         events.close()
     }
 
@@ -162,12 +177,13 @@ func mimeo_logs(
     _ log: UnsafeMutablePointer<mimeo_handle>!, _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
     call(log, error) {
+        Fork.watch()
         let format = try Format(flags: flags)
         let least = try logLevel(level)
         let receiver = Receiver(callback, context)
         let tap = LogTap()
         let handle = HandleTable.shared.add(tap)
-        DittoLogger.setCustomLogCallback { [weak tap] level, message in
+        tap.listen { [weak tap] level, message in
             guard level.rawValue <= least.rawValue else { return }
             tap?.tell(level, message, handle, receiver, format)
         }

@@ -14,18 +14,20 @@ final class Event: Held {
     static let kind = "an event"
     let source: UInt64
     let kind: Int32
-    let object: UInt64
     let count: Int
     let format: Format
     /// The receiver; nil for an event that is polled.
     let receiver: Receiver?
     private let bytes: Bytes
     private let size: Int
+    /// The object that comes with it. It gets its handle when the program gets the event: one that nobody
+    /// reads leaves none.
+    private let object: (any Held)?
     private let done: Mutex<(@Sendable () -> Void)?>
 
     init(
         _ kind: Int32, from source: UInt64, to receiver: Receiver?, _ value: Value, _ format: Format,
-        count: Int = 1, object: UInt64 = 0, done: @escaping @Sendable () -> Void = {}
+        count: Int = 1, object: (any Held)? = nil, done: @escaping @Sendable () -> Void = {}
     ) {
         let (bytes, used) = format.bytes(value)
         self.kind = kind
@@ -60,10 +62,11 @@ final class Event: Held {
         }
     }
 
+    /// The event as the program gets it, once.
     func told(_ handle: UInt64) -> mimeo_event {
         mimeo_event(
-            handle: handle, source: source, object: object, data: bytes.start, size: size,
-            count: UInt64(count), kind: kind, format: format.rawValue)
+            handle: handle, source: source, object: object.map { HandleTable.shared.add($0) } ?? 0,
+            data: bytes.start, size: size, count: UInt64(count), kind: kind, format: format.rawValue)
     }
 }
 

@@ -53,6 +53,9 @@ func mimeo_next_rows(
 ) -> mimeo_status {
     call(result, error) {
         let format = try Format(flags: flags)
+        guard limit != 0 else {
+            throw BorderError(.argumentUnusable, "the limit of rows is 0, which would look like the end")
+        }
         let cursor = try HandleTable.shared.object(cursor, as: Cursor.self)
         return mimeo_result(cursor.rows(atMost: limit), format)
     }

@@ -126,7 +126,9 @@ func mimeo_refused(
 ) -> mimeo_status {
     call(on: database, result, error) { database in
         let format = try Format(flags: flags)
-        let rows = try database.ditto.sync.refusedCommits(from: commit, limit: limit).map { refused in
+        // A size beyond the integers arrives as a negative one.
+        let most = limit < 0 ? Int.max : limit
+        let rows = try database.ditto.sync.refusedCommits(from: commit, limit: most).map { refused in
             object([
                 ("commit", .int(Int64(refused.commitID))), ("code", .string(refused.code)),
                 ("message", .string(refused.message)),

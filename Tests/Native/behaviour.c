@@ -71,6 +71,10 @@ static void handles(mimeo_handle db) {
     mimeo_release(result.handle, NULL);
     CLAIM(mimeo_release(cursor, &error) == MIMEO_OK);
     FAILS(mimeo_next_rows(cursor, 2, MIMEO_JSON, &result, &error), "NATIVE-0101");
+    FAILS(mimeo_release(cursor, &error), "NATIVE-0101");
+    CLAIM(mimeo_query(db, select, strlen(select), NULL, 0, &cursor, &error) == MIMEO_OK);
+    FAILS(mimeo_next_rows(cursor, 0, MIMEO_JSON, &result, &error), "NATIVE-0104");
+    CLAIM(mimeo_release(cursor, &error) == MIMEO_OK);
 
     uint64_t commit = 7;
     CLAIM(mimeo_begin(db, 0, &transaction, &error) == MIMEO_OK);
@@ -89,6 +93,83 @@ static void handles(mimeo_handle db) {
     CLAIM(mimeo_observe(db, select, strlen(select), NULL, 0, MIMEO_CBOR, NULL, NULL, &observer, &error) == MIMEO_OK);
     CLAIM(mimeo_release(observer, &error) == MIMEO_OK);
     FAILS(mimeo_release(observer, &error), "NATIVE-0101");
+    mimeo_handle subscription, watcher;
+    CLAIM(mimeo_subscribe(db, "SELECT * FROM c", 15, NULL, 0, &subscription, &error) == MIMEO_OK);
+    CLAIM(mimeo_release(subscription, &error) == MIMEO_OK);
+    FAILS(mimeo_release(subscription, &error), "NATIVE-0101");
+    CLAIM(mimeo_watch(db, MIMEO_PRESENCE, 0, NULL, NULL, &watcher, &error) == MIMEO_OK);
+    CLAIM(mimeo_release(watcher, &error) == MIMEO_OK);
+    FAILS(mimeo_release(watcher, &error), "NATIVE-0101");
+    CLAIM(mimeo_refused(db, 0, SIZE_MAX, MIMEO_JSON, &result, &error) == MIMEO_OK && result.count == 0);
+    mimeo_release(result.handle, NULL);
+    CLAIM(mimeo_refused(db, UINT64_MAX, 1, MIMEO_JSON, &result, &error) == MIMEO_OK && result.count == 0);
+    mimeo_release(result.handle, NULL);
+    CLAIM(mimeo_wait_acknowledged(db, UINT64_MAX, -5, &error) == MIMEO_EMPTY);
+}
+
+/* An attachment and its fetch, also one whose end nobody reads: its attachment goes with the event. */
+static void attachments(const char *directory) {
+    mimeo_handle db = open_in(directory, "attachments"), fetch;
+    mimeo_result made, bytes;
+    mimeo_event event;
+    FAILS(mimeo_attach_bytes(db, NULL, 3, NULL, 0, MIMEO_JSON, &made, &error), "NATIVE-0104");
+    FAILS(mimeo_attach_bytes(db, "abc", 3, "{\"a\": 1}", 8, MIMEO_JSON, &made, &error), "NATIVE-0110");
+    FAILS(mimeo_attach_file(db, "/nowhere/at/all", 15, NULL, 0, MIMEO_JSON, &made, &error), "SDK-0701");
+    CLAIM(mimeo_attach_bytes(db, "abc", 3, NULL, 0, MIMEO_JSON, &made, &error) == MIMEO_OK);
+    for (int reads = 2; reads >= 0; reads--) {
+        CLAIM(mimeo_fetch(db, made.data, made.size, 0, NULL, NULL, &fetch, &error) == MIMEO_OK);
+        int fd;
+        CLAIM(mimeo_event_fd(db, &fd, &error) == MIMEO_OK);
+        struct pollfd wanted = {.fd = fd, .events = POLLIN};
+        CLAIM(poll(&wanted, 1, 60000) == 1);
+        event.kind = 0;
+        while (reads > 0 && event.kind != MIMEO_FETCH_DONE) {
+            if (mimeo_next_event(db, 60000, &event, &error) != MIMEO_OK) continue;
+            CLAIM(event.source == fetch && mimeo_release(event.handle, &error) == MIMEO_OK);
+        }
+        if (reads > 0) {
+            CLAIM(mimeo_attachment_bytes(event.object, &bytes, &error) == MIMEO_OK);
+            CLAIM(bytes.size == 3 && memcmp(bytes.data, "abc", 3) == 0);
+            mimeo_release(bytes.handle, NULL);
+            CLAIM(mimeo_release(event.object, &error) == MIMEO_OK);
+            FAILS(mimeo_release(event.object, &error), "NATIVE-0101");
+        }
+        CLAIM(mimeo_release(fetch, &error) == MIMEO_OK);
+        FAILS(mimeo_release(fetch, &error), "NATIVE-0101");
+    }
+    CLAIM(mimeo_close(db, &error) == MIMEO_OK);
+    CLAIM(mimeo_attachment_bytes(made.handle, &bytes, &error) == MIMEO_OK && bytes.size == 3);
+    mimeo_release(bytes.handle, NULL);
+    CLAIM(mimeo_release(made.handle, &error) == MIMEO_OK);
+    FAILS(mimeo_release(made.handle, &error), "NATIVE-0101");
+    FAILS(mimeo_attachment_bytes(made.handle, &bytes, &error), "NATIVE-0101");
+}
+
+/* A log that was replaced gets no more lines, and its end takes none from the later one. */
+static void logs(const char *directory) {
+    mimeo_handle first, second;
+    mimeo_event event;
+    CLAIM(mimeo_logs(5, MIMEO_JSON, NULL, NULL, &first, &error) == MIMEO_OK);
+    CLAIM(mimeo_logs(5, MIMEO_JSON, NULL, NULL, &second, &error) == MIMEO_OK);
+    CLAIM(mimeo_release(first, &error) == MIMEO_OK);
+    FAILS(mimeo_release(first, &error), "NATIVE-0101");
+    FAILS(mimeo_next_event(first, 0, &event, &error), "NATIVE-0101");
+    CLAIM(mimeo_log_level(5, &error) == MIMEO_OK);
+    /* Its id is no UUID, so there is something to say. */
+    char config[4096];
+    mimeo_handle db;
+    snprintf(config, sizeof config,
+             "{\"database_id\": \"cars\", \"persistence_directory\": \"%s/logs\","
+             " \"connect\": {\"type\": \"small_peers_only\"}}",
+             directory);
+    CLAIM(mimeo_open(config, strlen(config), MIMEO_ALONE, &db, &error) == MIMEO_OK);
+    CLAIM(mimeo_next_event(second, 60000, &event, &error) == MIMEO_OK && event.kind == MIMEO_LOG);
+    CLAIM(event.source == second && mimeo_release(event.handle, &error) == MIMEO_OK);
+    CLAIM(mimeo_close(db, &error) == MIMEO_OK);
+    CLAIM(mimeo_log_level(0, &error) == MIMEO_OK);
+    FAILS(mimeo_log_level(6, &error), "NATIVE-0106");
+    CLAIM(mimeo_release(second, &error) == MIMEO_OK);
+    FAILS(mimeo_release(second, &error), "NATIVE-0101");
 }
 
 static void input(mimeo_handle db) {
@@ -313,6 +394,8 @@ int main(int count, char **words) {
     input(db);
     races(db);
     forks(db);
+    attachments(words[1]);
+    logs(words[1]);
     /* A transaction that nobody ended, and a result that outlives its database. */
     mimeo_handle transaction;
     mimeo_result result;

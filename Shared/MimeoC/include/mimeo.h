@@ -27,22 +27,25 @@
  *
  * HANDLES are numbers that are never given twice. A call with one that was released before, or with one of
  * another kind, returns MIMEO_ERROR (NATIVE-0101, NATIVE-0102) and does nothing else. Closing a database ends
- * its transactions (rolled back), observers, subscriptions, watchers and fetches, and releases them; results
- * and cursors stay readable until they are released. Zero is never a handle.
+ * its transactions (rolled back), observers, subscriptions, watchers and fetches, and releases them; results,
+ * cursors and attachments stay readable until they are released. Zero is never a handle.
  *
  * THREADS. Every function may be called on any thread at any time, and blocks it until the answer is there;
  * reads run on the calling thread. A transaction belongs to the thread that began it, unless it was begun with
  * MIMEO_ANY_THREAD: meanwhile a write, or another transaction that writes, by that thread on the same database
  * fails (SDK-0205) where it would wait for itself forever.
  *
- * CALLBACKS run one after another on one dispatcher thread of their database, which blocks all signals. A
- * callback may call everything, also mimeo_release and mimeo_close. After mimeo_release of its observer has
- * returned on another thread, a callback does not run any more and is not running. Pass NULL for the callback
- * and poll with mimeo_event_fd and mimeo_next_event where a loop of your own waits for events.
+ * CALLBACKS run one after another on one dispatcher thread of their database (a log has one of its own), which
+ * blocks all signals. A callback may call everything, also mimeo_release and mimeo_close. It has to return: no
+ * exception of C++ and no longjmp may leave it, and it does not end its thread. After mimeo_release of its
+ * observer has returned on another thread, a callback does not run any more and is not running. Pass NULL for
+ * the callback and poll with mimeo_event_fd and mimeo_next_event where a loop of your own waits for events.
  *
- * FORK. After fork() the child has a copy of the memory and none of the threads, so nothing here works there:
- * every function returns MIMEO_ERROR with NATIVE-0103 in a child. Open in the process that uses the database,
- * after it was forked; exec is fine. A fork while another thread is inside the library is safe for the parent.
+ * FORK. After fork() the child has a copy of the memory and none of the threads, so nothing works there: in a
+ * child of a process that has called mimeo_open or mimeo_logs, every function returns MIMEO_ERROR with
+ * NATIVE-0103. Open in the process that uses the database, after it was forked: that works if its parent has
+ * only loaded the library. exec is fine. A fork while another thread is inside the library is safe for the
+ * parent.
  *
  * SIGNALS. The library installs no handler. From the first connection on the process ignores SIGPIPE.
  *
@@ -191,7 +194,8 @@ mimeo_status mimeo_query(mimeo_handle where, const char *statement, size_t state
                          const void *arguments, size_t arguments_size, mimeo_handle *cursor,
                          mimeo_error *error);
 
-/* The next rows of a cursor, at most `limit`; a result of `count` 0 says that there are no more. */
+/* The next rows of a cursor, at most `limit`, which is not 0 (NATIVE-0104); a result of `count` 0 says that there
+ * are no more. */
 mimeo_status mimeo_next_rows(mimeo_handle cursor, size_t limit, uint32_t flags, mimeo_result *result,
                              mimeo_error *error);
 
@@ -222,7 +226,8 @@ mimeo_status mimeo_watch(mimeo_handle database, int32_t kind, uint32_t flags, mi
                          void *context, mimeo_handle *watcher, mimeo_error *error);
 
 /* The lines of the process's log, from `level` on: 1 error, 2 warning, 3 info, 4 debug, 5 verbose. A later call
- * replaces an earlier one. At most 1,000 lines wait to be read; of more the oldest are dropped and counted. */
+ * replaces an earlier one, which gets no more lines. At most 1,000 lines wait to be read; of more the oldest
+ * are dropped and counted. */
 mimeo_status mimeo_logs(int32_t level, uint32_t flags, mimeo_callback callback, void *context,
                         mimeo_handle *log, mimeo_error *error);
 
@@ -230,8 +235,8 @@ mimeo_status mimeo_logs(int32_t level, uint32_t flags, mimeo_callback callback, 
 mimeo_status mimeo_log_level(int32_t level, mimeo_error *error);
 
 /* The next event of everything in a database (or of a log) that has no callback. Waits at most `milliseconds`,
- * forever if negative; MIMEO_EMPTY if none came, or if one came whose source was
- * released meanwhile. Release the event. */
+ * forever if negative; MIMEO_EMPTY if none came, or if one came whose source was released meanwhile;
+ * NATIVE-0108 if the database is closed while it waits. Release the event. */
 mimeo_status mimeo_next_event(mimeo_handle source, int32_t milliseconds, mimeo_event *event,
                               mimeo_error *error);
 
@@ -278,7 +283,7 @@ mimeo_status mimeo_refused(mimeo_handle database, uint64_t commit, size_t limit,
                            mimeo_result *result, mimeo_error *error);
 
 /* Waits until the server has acknowledged everything up to a local commit; MIMEO_EMPTY if it has not within
- * the time, or has refused that commit. */
+ * the time, or has refused that commit. A negative time is 0. */
 mimeo_status mimeo_wait_acknowledged(mimeo_handle database, uint64_t commit, int32_t milliseconds,
                                      mimeo_error *error);
 
