@@ -222,6 +222,27 @@ class Peers(NativeTest):
         self.await_agreement(a, b, self.swift("--lan", within=hosts[2].prefix))
 
 
+# Cells of a notebook, whose kernel runs a loop already.
+ON_THE_LOOP_OF_JUPYTER = """
+import queue, tempfile, mimeo
+peer = await mimeo.aio.open(tempfile.mkdtemp())
+await peer.execute("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2})")
+async with peer.transaction() as transaction:
+    await transaction.execute("INSERT INTO c DOCUMENTS ({'_id': 3})")
+# next
+async for rows in peer.observe("SELECT COUNT(*) AS n FROM c"):
+    break
+print("a loop", [row["_id"] async for row in peer.stream("SELECT * FROM c ORDER BY _id")], list(rows))
+await peer.close()
+# next
+with mimeo.open(tempfile.mkdtemp()) as db:
+    results = queue.Queue()
+    db.execute("INSERT INTO c DOCUMENTS ({'_id': 3})")
+    db.observe("SELECT * FROM c", results.put)
+    print("threads", [row["_id"] for row in results.get(timeout=60)])
+"""
+
+
 class WithServer(NativeTest):
     def setUp(self):
         super().setUp()
@@ -266,6 +287,25 @@ class WithServer(NativeTest):
         """
         printed = self.run_program(sys.executable, "-c", program, self.workspace.directory, **self.variables)
         self.assertEqual(printed.splitlines()[-2:], ["SDK-0301", "AuthenticationError"])
+
+    def test_in_asyncio_a_login_is_a_coroutine_or_a_function(self):
+        program = """if True:
+            import asyncio, os, sys, mimeo
+            mimeo.set_log_level(None)
+            token = os.environ["MIMEO_TOKEN"]
+            async def on_loop(db):
+                await db.login(token)
+            async def main():
+                for number, login in enumerate([on_loop, lambda db: db.login(token), ("development", token)]):
+                    async with mimeo.aio.open(f"{sys.argv[1]}/{number}", database=os.environ["MIMEO_DATABASE"],
+                                              server=os.environ["MIMEO_URL"], login=login) as db:
+                        db.start_sync()
+                        commit = (await db.execute("INSERT INTO cars DOCUMENTS (:c)", c={"_id": number})).commit
+                        print(await db.wait_acknowledged(commit, 60), db.sync_state["authenticated"])
+            asyncio.run(main())
+        """
+        printed = self.run_program(sys.executable, "-c", program, self.workspace.directory, **self.variables)
+        self.assertEqual(printed.splitlines(), ["True True"] * 3)
 
     def test_a_sensor_writes_while_the_server_is_away_and_sends_all_of_it_later(self):
         self.server.stop()
@@ -321,14 +361,17 @@ class WithServer(NativeTest):
             parts = re.split("^# %%", open(sys.argv[1]).read(), flags=re.MULTILINE)[1:]
             cells = [form.new_markdown_cell(part) if part.startswith(" [markdown]") else
                      form.new_code_cell("#" + part) for part in parts]
+            cells += [form.new_code_cell(text) for text in sys.argv[2].split("# next\\n")]
             notebook = nbclient.NotebookClient(form.new_notebook(cells=cells), timeout=120, kernel_name="python3").execute()
             print([cell.outputs for cell in notebook.cells if cell.cell_type == "code"])
         """
         printed = self.run_program(
-            sys.executable, "-c", program, ROOT / SAMPLES / "history.py", HOME=str(self.workspace.directory),
-            **self.variables, path=[packages])
+            sys.executable, "-c", program, ROOT / SAMPLES / "history.py", ON_THE_LOOP_OF_JUPYTER,
+            HOME=str(self.workspace.directory), **self.variables, path=[packages])
         self.assertIn("before: 335 now: 299", printed)
         self.assertIn("<table><tr><th>_id</th><th>cents</th></tr><tr><td>bread</td><td>299</td></tr></table>", printed)
+        self.assertIn("a loop [1, 2, 3] [{'n': 3}]", printed)
+        self.assertIn("threads [3]", printed)
 
 
 class Wheel(NativeTest):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import ctypes
 import json
@@ -17,6 +18,8 @@ from ._rows import Result, Row
 
 Login = Callable[["Database"], None]
 Self = TypeVar("Self", bound="Handle")
+# Seconds that are in 32 bits as milliseconds: 24 days.
+_LONGEST = 2_147_483
 
 
 def _together(arguments: Mapping[str, Any] | None, named: dict[str, Any]) -> Mapping[str, Any]:
@@ -44,28 +47,12 @@ def run(where: int, statement: str, arguments: Mapping[str, Any]) -> Result:
     if result.is_write:
         commit = result.commit
         return Result([], _take(), commit)
-    rows = _take()
+    return Result(_rows(_take()), [], None)
+
+
+def _rows(values: list[Any]) -> list[Row]:
     # A bare value, of SELECT RAW, is no row of fields.
-    return Result([row if isinstance(row, dict) else {"$1": row} for row in rows], [], None)
-
-
-def cursor(where: int, statement: str, arguments: Mapping[str, Any], size: int) -> Iterator[Row]:
-    """The rows of a SELECT, fetched `size` at a time."""
-    text, given = _values.text(statement), _values.encoded(arguments)
-    call("query", where, text, len(text), given, len(given), local.handle_at)
-    handle = local.handle.value
-
-    def rows() -> Iterator[Row]:
-        try:
-            while True:
-                call("next_rows", handle, size, EITHER, local.result_at)
-                if not (part := _take()):
-                    return
-                yield from (row if isinstance(row, dict) else {"$1": row} for row in part)
-        finally:
-            released(handle)
-
-    return rows()
+    return [row if isinstance(row, dict) else {"$1": row} for row in values]
 
 
 class Handle:
@@ -98,6 +85,31 @@ class Handle:
         self.close()
 
 
+class Owned(Handle):
+    """A handle that also ends when nobody has it any more."""
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.close()
+
+
+class Cursor(Owned):
+    """The rows of a SELECT, fetched in parts."""
+
+    def __init__(self, where: int, statement: str, arguments: Mapping[str, Any], rows_at_a_time: int) -> None:
+        if rows_at_a_time < 1:
+            raise ArgumentError("NATIVE-0104", "rows_at_a_time is less than 1")
+        self._size = rows_at_a_time
+        text, given = _values.text(statement), _values.encoded(arguments)
+        call("query", where, text, len(text), given, len(given), local.handle_at)
+        super().__init__(local.handle.value)
+
+    def part(self) -> list[Row]:
+        """The next rows; none at the end."""
+        call("next_rows", self._open(), self._size, EITHER, local.result_at)
+        return _rows(_take())
+
+
 class Subscription(Handle):
     """A request for documents from others, until it is closed."""
 
@@ -105,9 +117,12 @@ class Subscription(Handle):
 class Watched(Handle):
     """Something that a handler is called for."""
 
-    def __init__(self, database: Database, register: Callable[[], int], handler: _events.Handler) -> None:
+    def __init__(
+        self, database: Database, register: Callable[[], int], handler: _events.Handler,
+        interrupted: Callable[[], None] | None = None,
+    ) -> None:
         self._pump = database._pump
-        super().__init__(self._pump.start(register, handler))
+        super().__init__(self._pump.start(register, handler, interrupted))
 
     def close(self) -> None:
         if self._handle:
@@ -119,7 +134,7 @@ class Observer(Watched):
     """A SELECT whose results come again after each change, until it is closed."""
 
 
-class Attachment(Handle):
+class Attachment(Owned):
     """The bytes of a file on this device. As an argument of a statement use its `token`."""
 
     def __init__(self, handle: int, token: dict[str, Any]) -> None:
@@ -140,17 +155,12 @@ class Attachment(Handle):
         name = os.fsencode(path)
         call("attachment_copy", self._open(), name, len(name))
 
-    def __del__(self) -> None:
-        with contextlib.suppress(Exception):
-            self.close()
-
 
 class Fetch(Watched):
     """The fetch of an attachment from others."""
 
     def __init__(self, database: Database, token: Mapping[str, Any], on_progress: Callable[[int, int], None] | None) -> None:
-        self._ended = threading.Event()
-        self._attachment: int | None = None
+        self._answer: concurrent.futures.Future[Attachment | None] = concurrent.futures.Future()
         self._on_progress = on_progress
         self._token = dict(token)
         given = _values.encoded(self._token)
@@ -159,7 +169,7 @@ class Fetch(Watched):
             call("fetch", database._open(), given, len(given), EITHER, None, None, local.handle_at)
             return int(local.handle.value)
 
-        super().__init__(database, register, self._heard)
+        super().__init__(database, register, self._heard, self._interrupted)
 
     def _heard(self, event: _events.Event) -> None:
         event.done()
@@ -167,20 +177,33 @@ class Fetch(Watched):
             if self._on_progress is not None:
                 self._on_progress(event.value["downloaded"], event.value["total"])
             return
-        self._attachment = event.attachment or None
-        self._ended.set()
+        attachment = Attachment(event.attachment, self._token) if event.attachment else None
+        with contextlib.suppress(concurrent.futures.InvalidStateError):
+            self._answer.set_result(attachment)
+
+    def _interrupted(self) -> None:
+        with contextlib.suppress(concurrent.futures.InvalidStateError):
+            self._answer.set_exception(
+                ClosedError("NATIVE-0108", "the fetch was closed before the attachment came"))
 
     def wait(self, seconds: float | None = None) -> Attachment | None:
-        """The attachment once it is here; None if it will not come. Raises TimeoutError after `seconds`."""
-        if not self._ended.wait(seconds):
-            raise TimeoutError(f"the attachment did not come within {seconds} s")
-        handle, self._attachment = self._attachment, None
+        """The attachment once it is here; None if it will not come. Raises TimeoutError after `seconds`, ClosedError if
+        the fetch or its database is closed before."""
+        try:
+            attachment = self._answer.result(seconds)
+        except concurrent.futures.TimeoutError:
+            raise TimeoutError(f"the attachment did not come within {seconds} s") from None
         self.close()
-        return None if handle is None else Attachment(handle, self._token)
+        return attachment
+
+    def close(self) -> None:
+        super().close()
+        self._interrupted()
 
 
-class Transaction(Handle):
-    """Statements that take effect as a whole or not at all. It belongs to the thread that began it.
+class Transaction(Owned):
+    """Statements that take effect as a whole or not at all. It belongs to the thread that began it, and is rolled back
+    if nobody has it any more.
 
     >>> with db.transaction() as transaction:
     ...     _ = transaction.execute("UPDATE numbers SET n = 10 WHERE _id = 'one'")
@@ -215,7 +238,7 @@ class Transaction(Handle):
             self.rollback()
 
 
-class Database(Handle):
+class Database(Owned):
     """An open database; made by `mimeo.open`."""
 
     def __init__(self, handle: int, login: Login | None) -> None:
@@ -248,7 +271,18 @@ class Database(Handle):
         >>> sum(row["n"] for row in db.stream("SELECT n FROM numbers"))
         6
         """
-        return cursor(self._open(), statement, _together(arguments, named), rows_at_a_time)
+        cursor = self._cursor(statement, _together(arguments, named), rows_at_a_time)
+
+        def rows() -> Iterator[Row]:
+            with cursor:
+                while part := cursor.part():
+                    yield from part
+
+        return rows()
+
+    def _cursor(self, statement: str, arguments: Mapping[str, Any], rows_at_a_time: int) -> Cursor:
+        """As `stream`, for callers that take the parts themselves."""
+        return Cursor(self._open(), statement, arguments, rows_at_a_time)
 
     def transaction(self, *, read_only: bool = False) -> Transaction:
         """Begins a transaction, which its `with` block commits, or rolls back if it raises."""
@@ -276,9 +310,9 @@ class Database(Handle):
             finally:
                 event.done()
 
-        return self.watch_rows(statement, _together(arguments, named), heard)
+        return self._watch_rows(statement, _together(arguments, named), heard)
 
-    def watch_rows(self, statement: str, arguments: Mapping[str, Any], handler: _events.Handler) -> Observer:
+    def _watch_rows(self, statement: str, arguments: Mapping[str, Any], handler: _events.Handler) -> Observer:
         """As `observe`, for handlers that say themselves when they are done."""
         text, given = _values.text(statement), _values.encoded(arguments)
 
@@ -289,6 +323,7 @@ class Database(Handle):
         return Observer(self, register, handler)
 
     def _watch(self, kind: int, handler: _events.Handler) -> Watched:
+        """Watches for events of one kind, for handlers that say themselves when they are done."""
         def register() -> int:
             call("watch", self._open(), kind, EITHER, None, None, local.handle_at)
             return int(local.handle.value)
@@ -367,13 +402,14 @@ class Database(Handle):
 
     def refused_commits(self, start: int = 0, limit: int = 1_000) -> list[dict[str, Any]]:
         """The local commits that the server refused, from a number on: `commit`, `code`, `message`."""
-        call("refused", self._open(), start, limit, EITHER, local.result_at)
-        rows: list[dict[str, Any]] = _take()
-        return rows
+        call("refused", self._open(), max(0, start), max(0, limit), EITHER, local.result_at)
+        refused: list[dict[str, Any]] = _take()
+        return refused
 
     def wait_acknowledged(self, commit: int, seconds: float) -> bool:
         """Whether the server has everything up to a commit; waits for it. False also if it refused that commit."""
-        return call("wait_acknowledged", self._open(), commit, int(seconds * 1_000)) == _library.OK
+        milliseconds = int(min(max(0, seconds), _LONGEST) * 1_000)
+        return call("wait_acknowledged", self._open(), commit, milliseconds) == _library.OK
 
     def configure(
         self, *, device_name: str | None = None, metadata: Mapping[str, Any] | None = None,
@@ -415,6 +451,8 @@ class Database(Handle):
 
     def close(self) -> None:
         """Ends transactions, observers and subscriptions, and waits until the directory is free."""
+        if _library.is_forked():
+            return
         with self._closing:
             handle, self._handle = self._handle, 0
         if not handle:
@@ -423,14 +461,10 @@ class Database(Handle):
         with contextlib.suppress(ClosedError):
             call("close", handle)
 
-    def __del__(self) -> None:
-        with contextlib.suppress(Exception):
-            self.close()
-
 
 def rows_of(event: _events.Event) -> Result:
     """The rows of an observer's event."""
-    return Result([row if isinstance(row, dict) else {"$1": row} for row in event.value], [], None)
+    return Result(_rows(event.value), [], None)
 
 
 def opened(

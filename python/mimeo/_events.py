@@ -35,17 +35,23 @@ class Pump:
     def __init__(self, source: int) -> None:
         self._source = source
         self._handlers: dict[int, Handler] = {}
-        self._early: dict[int, list[Event]] = {}
-        self._lock = threading.Lock()
+        self._interrupted: dict[int, Callable[[], None]] = {}
+        # The end of an object may come while its own thread has the lock.
+        self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
         self._is_closed = False
 
-    def start(self, register: Callable[[], int], handler: Handler) -> int:
-        """Registers something with the library; `handler` gets its events. Returns its handle."""
+    def start(
+        self, register: Callable[[], int], handler: Handler, interrupted: Callable[[], None] | None = None
+    ) -> int:
+        """Registers something with the library; `handler` gets its events, and `interrupted` is called if the source is
+        closed before. Returns its handle."""
         # Held while the library registers, so that no event comes before its handler is known.
         with self._lock:
             handle = register()
             self._handlers[handle] = handler
+            if interrupted is not None:
+                self._interrupted[handle] = interrupted
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="mimeo-events", daemon=True)
                 self._thread.start()
@@ -54,13 +60,17 @@ class Pump:
     def stop(self, handle: int) -> None:
         with self._lock:
             self._handlers.pop(handle, None)
+            self._interrupted.pop(handle, None)
 
     def close(self) -> None:
         """Ends the thread after the event that it handles."""
         with self._lock:
             self._is_closed = True
             self._handlers.clear()
+            interrupted, self._interrupted = self._interrupted, {}
             thread = self._thread
+        for each in interrupted.values():
+            each()
         if thread is None or thread is threading.current_thread():
             return
         try:
@@ -85,6 +95,8 @@ class Pump:
         with self._lock:
             handler = self._handlers.get(event.source)
         if handler is None:
+            if event.object:
+                released(event.object)
             return released(handle)
         try:
             value = _values.decoded(event.data, event.size, event.format)

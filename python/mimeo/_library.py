@@ -86,15 +86,29 @@ def _load() -> ctypes.CDLL:
 
 _library = _load()
 _functions: dict[str, Any] = {name: getattr(_library, f"mimeo_{name}") for name in _SIGNATURES}
-_is_child = False
+# Whether this process has opened something, and whether it was forked from one that had.
+_is_used = _is_child = False
 
 
 def _mark_child() -> None:
     global _is_child
-    _is_child = True
+    _is_child = _is_used or _is_child
 
 
 os.register_at_fork(after_in_child=_mark_child)
+
+
+def is_forked() -> bool:
+    """Whether the process has databases of its parent, of which nothing works: not even their locks may be taken."""
+    return _is_child
+
+
+def check_not_forked() -> None:
+    """Raises ForkedError in a process that was forked from one that had opened something."""
+    if _is_child:
+        raise ForkedError(
+            "NATIVE-0103", "this process was forked from one that had opened a database: let only the workers open"
+            " databases, or start them by spawning (multiprocessing.get_context('spawn'))")
 
 
 class _Local(threading.local):
@@ -115,9 +129,7 @@ local = _Local()
 def call(name: str, *arguments: Any) -> int:
     """Calls a function of the library; returns its status. Raises what went wrong."""
     if _is_child:
-        raise ForkedError(
-            "NATIVE-0103", "this process was forked from one that had Mimeo open: open the database in the worker,"
-            " or start workers by spawning (multiprocessing.get_context('spawn'))")
+        check_not_forked()
     status: int = _functions[name](*arguments, local.error_at)
     if status == FAILED:
         error = local.error
@@ -151,6 +163,8 @@ _open: weakref.WeakSet[Any] = weakref.WeakSet()
 
 def close_at_exit(opened: Closing) -> None:
     """Closes a database at the interpreter's end, while its threads can still run."""
+    global _is_used
+    _is_used = True
     _open.add(opened)
 
 

@@ -54,12 +54,13 @@ class _Forwarding:
 _forwarding: _Forwarding | None = None
 
 
-def forward_logs(logger: logging.Logger | None = None, level: int = logging.INFO) -> None:
-    """Hands the lines of the library's log to a logger, by default that of the name `mimeo`, on a thread of its own."""
+def forward_logs(logger: logging.Logger | None = None, level: int | None = logging.INFO) -> None:
+    """Hands the lines of the library's log to a logger, by default that of the name `mimeo`, on a thread of its own.
+    The level None ends that."""
     global _forwarding
     if _forwarding is not None:
         _forwarding.close()
-    _forwarding = _Forwarding(logger or logging.getLogger("mimeo"), level)
+    _forwarding = None if level is None else _Forwarding(logger or logging.getLogger("mimeo"), level)
 
 
 __all__ = ["forward_logs", "set_log_level"]

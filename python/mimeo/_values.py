@@ -1,8 +1,8 @@
 """Values on their way into the library and back.
 
 Documents hold None, bool, int (64 bits), float, str, bytes, lists and dicts. On the way in a datetime becomes RFC 3339
-text in UTC with milliseconds, as in the other SDKs; a date, UUID, Decimal or path its text; a dataclass a dict; an enum
-its value. JSON is written where it loses nothing, because Python's JSON is written in C; else CBOR.
+text in UTC with milliseconds, as in the other SDKs; a date, UUID, Decimal or path its text; a dataclass a dict, whose
+`_id` is its field `id`; an enum its value. JSON is written where it loses nothing, because Python's JSON is written in C; else CBOR.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (datetime.date, uuid.UUID, decimal.Decimal)):
         return value.isoformat() if isinstance(value, datetime.date) else str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        fields = dataclasses.fields(value)
+        return {_name(field, fields): getattr(value, field.name) for field in fields}
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, Mapping):
@@ -49,6 +50,13 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "item") and hasattr(value, "dtype"):  # a number of numpy
         return value.item()
     raise ArgumentError("SDK-0201", f"a value of type {type(value).__name__} cannot be in a document")
+
+
+def _name(field: dataclasses.Field[Any], fields: Iterable[dataclasses.Field[Any]]) -> str:
+    """The name in documents of a dataclass's field: `field` of its metadata, and `_id` of `id`."""
+    if field.name == "id" and all(each.name != "_id" for each in fields):
+        return str(field.metadata.get("field", "_id"))
+    return str(field.metadata.get("field", field.name))
 
 
 def _time(value: datetime.datetime) -> str:
@@ -97,6 +105,8 @@ def text(value: str) -> bytes:
         return value.encode()
     except UnicodeEncodeError:
         raise _surrogate() from None
+    except AttributeError:
+        raise ArgumentError("NATIVE-0104", f"a value of type {type(value).__name__} in place of a text") from None
 
 
 def _head(major: int, number: int, out: bytearray) -> None:
@@ -251,12 +261,12 @@ def _as_plain(value: Any, kind: Any) -> Any:
     import typing
 
     if dataclasses.is_dataclass(kind) and isinstance(value, dict):
-        hints = typing.get_type_hints(kind)
+        hints, fields = typing.get_type_hints(kind), dataclasses.fields(kind)
         given = {}
-        for field in dataclasses.fields(kind):
-            name = field.metadata.get("field", field.name)
-            if name not in value and field.name == "id" and "_id" in value:
-                name = "_id"
+        for field in fields:
+            name = _name(field, fields)
+            if name not in value and field.name in value:  # `id` of an object within a document
+                name = field.name
             if name in value:
                 given[field.name] = as_type(value[name], hints[field.name])
         try:

@@ -16,18 +16,22 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import contextvars
 import functools
+import inspect
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, TypeVar
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from typing import Any, TypeVar, cast
 
 from . import _database, _events, _library
-from ._database import DEFAULT_DATABASE, Attachment, Login, Observer, Subscription
-from ._errors import Error
-from ._rows import Result
+from ._database import DEFAULT_DATABASE, Attachment, Login, Subscription
+from ._errors import ClosedError, Error
+from ._rows import Result, Row
 
 Value = TypeVar("Value")
+AsyncLogin = Callable[["Database"], Coroutine[Any, Any, None]]
 _THREADS = 8
 
 # The databases in whose writing transactions the task is.
@@ -48,7 +52,7 @@ class Transaction:
             self._database._check_not_inside()
         sync = self._database._sync
         begin = asyncio.ensure_future(
-            self._database._run(lambda: _database.Transaction(sync._open(), self._flags | _library.ANY_THREAD)))
+            self._database._run_waiting(lambda: _database.Transaction(sync._open(), self._flags | _library.ANY_THREAD)))
         try:
             self._transaction = await asyncio.shield(begin)
         except asyncio.CancelledError:
@@ -75,6 +79,8 @@ class Transaction:
         transaction = self._transaction
         assert transaction is not None
         ends = kind is None and not transaction.closed
+        if not ends and self._database.closed:
+            return  # rolled back with it
         end: Callable[[], object] = transaction.commit if ends else transaction.rollback
         # Also when the task is cancelled: an open transaction would hold up all others.
         await asyncio.shield(asyncio.ensure_future(self._database._run(end)))
@@ -85,75 +91,100 @@ def _roll_back(begin: asyncio.Future[_database.Transaction]) -> None:
         begin.result().rollback()
 
 
-class Observation(AsyncIterator[Result]):
-    """The results of an observed SELECT: `async for`, until it is closed or the loop is left.
+class Observation(AsyncIterator[Value]):
+    """The results of an observed SELECT, or the peers around: `async for`, until it is closed or the loop is left.
 
     A result that nobody has taken yet is the only one that waits: the next one has all changes until then.
     """
 
-    def __init__(self, database: Database, statement: str, arguments: Mapping[str, Any]) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._results: asyncio.Queue[_events.Event | None] = asyncio.Queue()
-        self._database = database
-        self._is_closed = False
+    def __init__(
+        self, database: Database, watch: Callable[[_events.Handler], _database.Watched],
+        read: Callable[[_events.Event], Value],
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        waiting: asyncio.Queue[_events.Event | None] = asyncio.Queue()
+
+        # Without the observation: once nobody has it any more, it ends.
+        def heard(event: _events.Event) -> None:
+            try:
+                loop.call_soon_threadsafe(waiting.put_nowait, event)
+            except RuntimeError:  # the loop was closed
+                event.done()
+
+        self._waiting = waiting
+        self._read = read
+        self._watched: _database.Watched | None = watch(heard)
         database._observations.add(self)
-        self._observer: Observer = database._sync.watch_rows(statement, arguments, self._heard)
 
-    def _heard(self, event: _events.Event) -> None:
-        try:
-            self._loop.call_soon_threadsafe(self._results.put_nowait, event)
-        except RuntimeError:  # the loop was closed
-            event.done()
-
-    async def __anext__(self) -> Result:
-        event = None if self._is_closed else await self._results.get()
+    async def __anext__(self) -> Value:
+        event = None if self._watched is None else await self._waiting.get()
         if event is None:
             self.close()
             raise StopAsyncIteration
         event.done()
-        return _database.rows_of(event)
+        return self._read(event)
 
     def close(self) -> None:
         """Ends the observer, and a loop that waits for its next result."""
-        if self._is_closed:
+        watched, self._watched = self._watched, None
+        if watched is None:
             return
-        self._is_closed = True
-        self._database._observations.discard(self)
-        self._observer.close()
-        self._results.put_nowait(None)
+        watched.close()
+        while not self._waiting.empty():
+            event = self._waiting.get_nowait()
+            if event is not None:
+                event.done()
+        self._waiting.put_nowait(None)
 
-    async def __aenter__(self) -> Observation:
+    async def __aenter__(self) -> Observation[Value]:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self) -> None:
-        observer = getattr(self, "_observer", None)
-        if observer is not None:
-            observer.close()
+        with contextlib.suppress(Exception):
+            self.close()
 
 
 class Database:
     """An open database; made by `mimeo.aio.open`."""
 
-    def __init__(self, opening: Callable[[], _database.Database]) -> None:
+    def __init__(self, opening: Callable[[Database], Awaitable[_database.Database]]) -> None:
         self._opening = opening
         self._opened: _database.Database | None = None
         self._threads = concurrent.futures.ThreadPoolExecutor(_THREADS, thread_name_prefix="mimeo")
-        self._observations: set[Observation] = set()
+        self._writers = concurrent.futures.ThreadPoolExecutor(_THREADS, thread_name_prefix="mimeo-writer")
+        self._observations: weakref.WeakSet[Observation[Any]] = weakref.WeakSet()
 
     @property
     def _sync(self) -> _database.Database:
         assert self._opened is not None, "await open(...), or use it in `async with`"
         return self._opened
 
+    @property
+    def closed(self) -> bool:
+        """True after `close`."""
+        return self._opened is not None and self._opened.closed
+
     async def _run(self, body: Callable[[], Value]) -> Value:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, body)
+        """Runs what waits for nobody: reads, and statements of a transaction that has begun."""
+        return await self._run_on(self._threads, body)
+
+    async def _run_waiting(self, body: Callable[[], Value]) -> Value:
+        """Runs what may wait for a transaction of another task. On threads of its own: that transaction needs some."""
+        return await self._run_on(self._writers, body)
+
+    async def _run_on(self, threads: concurrent.futures.Executor | None, body: Callable[[], Value]) -> Value:
+        # In a forked process the threads are the parent's: nobody would do the work.
+        _library.check_not_forked()
+        if self.closed:
+            raise ClosedError("NATIVE-0101", "this database was closed")
+        return await asyncio.get_running_loop().run_in_executor(threads, body)
 
     async def _open(self) -> Database:
         if self._opened is None:
-            self._opened = await self._run(self._opening)
+            self._opened = await self._opening(self)
         return self
 
     def __await__(self) -> Any:
@@ -171,17 +202,43 @@ class Database:
 
     async def execute(self, statement: str, arguments: Mapping[str, Any] | None = None, /, **named: Any) -> Result:
         """Executes one statement of DQL. A write is on the disk when this returns."""
-        if not statement.lstrip()[:6].upper() == "SELECT":
-            self._check_not_inside()
-        return await self._run(functools.partial(self._sync.execute, statement, arguments, **named))
+        body = functools.partial(self._sync.execute, statement, arguments, **named)
+        if statement.lstrip()[:6].upper() == "SELECT":
+            return await self._run(body)
+        self._check_not_inside()
+        return await self._run_waiting(body)
 
     def transaction(self, *, read_only: bool = False) -> Transaction:
         """A transaction for `async with`, which commits, or rolls back if the block raises."""
         return Transaction(self, _library.READ_ONLY if read_only else 0)
 
-    def observe(self, statement: str, arguments: Mapping[str, Any] | None = None, /, **named: Any) -> Observation:
+    async def stream(
+        self, statement: str, arguments: Mapping[str, Any] | None = None, /, *, rows_at_a_time: int = 500, **named: Any
+    ) -> AsyncIterator[Row]:
+        """The rows of a SELECT, of one state of the database: `async for row in db.stream(...)`."""
+        given = _database._together(arguments, named)
+        with await self._run(lambda: self._sync._cursor(statement, given, rows_at_a_time)) as cursor:
+            while part := await self._run(cursor.part):
+                for row in part:
+                    yield row
+
+    def observe(
+        self, statement: str, arguments: Mapping[str, Any] | None = None, /, **named: Any
+    ) -> Observation[Result]:
         """The results of a SELECT, now and after each change: `async for rows in db.observe(...)`."""
-        return Observation(self, statement, _database._together(arguments, named))
+        given = _database._together(arguments, named)
+        return Observation(
+            self, lambda heard: self._sync._watch_rows(statement, given, heard), _database.rows_of)
+
+    def observe_presence(self) -> Observation[dict[str, Any]]:
+        """The peers around, now and after each change: `async for graph in db.observe_presence()`."""
+        return Observation(
+            self, lambda heard: self._sync._watch(_library.PRESENCE, heard), lambda event: dict(event.value))
+
+    def on_login(self, login: AsyncLogin | Login) -> None:
+        """Sets the function that logs in whenever a session is needed or ends soon: it awaits `login` of the database
+        that it gets. A function that is no coroutine runs on another thread, and gets a database for threads."""
+        self._sync.on_login(_on_loop(self, login))
 
     def subscribe(self, statement: str, arguments: Mapping[str, Any] | None = None, /, **named: Any) -> Subscription:
         """Requests the documents of `SELECT * FROM c [WHERE ...]` from others."""
@@ -193,11 +250,11 @@ class Database:
 
     async def stop_sync(self) -> None:
         """Stops sync, and waits until the connection has ended."""
-        await self._run(self._sync.stop_sync)
+        await self._run_on(None, self._sync.stop_sync)
 
     async def login(self, token: str, provider: str = "development") -> Any:
         """Logs in at the server. Returns the provider's information for the application."""
-        return await self._run(lambda: self._sync.login(token, provider))
+        return await self._run_on(None, lambda: self._sync.login(token, provider))
 
     def logout(self) -> None:
         """Ends the session and stops sync. Documents stay."""
@@ -219,47 +276,67 @@ class Database:
 
     async def wait_acknowledged(self, commit: int, seconds: float) -> bool:
         """Whether the server has everything up to a commit; waits for it."""
-        return await self._run(lambda: self._sync.wait_acknowledged(commit, seconds))
+        return await self._run_on(None, lambda: self._sync.wait_acknowledged(commit, seconds))
 
-    def configure(self, **settings: Any) -> None:
+    def configure(
+        self, *, device_name: str | None = None, metadata: Mapping[str, Any] | None = None,
+        transports: Mapping[str, Any] | None = None,
+    ) -> None:
         """As `mimeo.Database.configure`."""
-        self._sync.configure(**settings)
+        self._sync.configure(device_name=device_name, metadata=metadata, transports=transports)
 
     async def attach(
         self, content: bytes | str | os.PathLike[str], metadata: Mapping[str, str] | None = None
     ) -> Attachment:
         """Makes an attachment of bytes, or of the file of a path."""
-        return await self._run(lambda: self._sync.attach(content, metadata))
+        return await self._run_waiting(lambda: self._sync.attach(content, metadata))
 
-    async def fetch(self, token: Mapping[str, Any]) -> Attachment | None:
-        """Fetches the attachment whose token a document holds; None if it will not come."""
-        loop = asyncio.get_running_loop()
-        fetch = self._sync.fetch(token)
-        waiting = loop.run_in_executor(self._threads, fetch._ended.wait)
-        try:
-            await waiting
-        finally:
-            if not fetch._ended.is_set():
-                fetch._ended.set()
-                fetch.close()
-        return fetch.wait()
+    async def fetch(
+        self, token: Mapping[str, Any], on_progress: Callable[[int, int], None] | None = None
+    ) -> Attachment | None:
+        """Fetches the attachment whose token a document holds; None if it will not come. `on_progress` is called on
+        another thread."""
+        with self._sync.fetch(token, on_progress) as fetch:
+            return await asyncio.wrap_future(fetch._answer)
 
     async def close(self) -> None:
         """Ends transactions, observers and subscriptions, and waits until the directory is free."""
         for observation in list(self._observations):
             observation.close()
         if self._opened is not None and not self._opened.closed:
-            await self._run(self._opened.close)
-        self._threads.shutdown(wait=False)
+            await self._run_on(None, self._opened.close)
+        for threads in (self._threads, self._writers):
+            threads.shutdown(wait=False)
+
+
+def _on_loop(database: Database, login: AsyncLogin | Login) -> Login:
+    """A login for a thread, which runs a coroutine on the loop."""
+    if not inspect.iscoroutinefunction(login):
+        return cast(Login, login)
+    loop = asyncio.get_running_loop()
+
+    def run(_: _database.Database) -> None:
+        running = asyncio.run_coroutine_threadsafe(cast(AsyncLogin, login)(database), loop)
+        # The loop may end without it.
+        while not loop.is_closed() and not running.cancelled():
+            if concurrent.futures.wait([running], timeout=1).done:
+                return None if running.cancelled() else running.result()
+
+    return run
 
 
 def open(
     path: str | os.PathLike[str], *, database: str = DEFAULT_DATABASE, server: str | None = None,
-    login: Login | tuple[str, str] | None = None, key: str | None = None, nearby: bool = False,
+    login: AsyncLogin | Login | tuple[str, str] | None = None, key: str | None = None, nearby: bool = False,
 ) -> Database:
-    """As `mimeo.open`: `async with mimeo.aio.open(path) as db`, or `db = await mimeo.aio.open(path)`."""
-    return Database(
-        lambda: _database.open(path, database=database, server=server, login=login, key=key, nearby=nearby))
+    """As `mimeo.open`: `async with mimeo.aio.open(path) as db`, or `db = await mimeo.aio.open(path)`. A `login` that is
+    a coroutine runs on the loop, see `Database.on_login`."""
+    async def body(opened: Database) -> _database.Database:
+        given = login if login is None or isinstance(login, tuple) else _on_loop(opened, login)
+        return await opened._run_waiting(lambda: _database.open(
+            path, database=database, server=server, login=given, key=key, nearby=nearby))
+
+    return Database(body)
 
 
 __all__ = ["Database", "Observation", "Transaction", "open"]

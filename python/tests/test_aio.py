@@ -1,6 +1,8 @@
 """The face for asyncio."""
 
 import asyncio
+import gc
+import inspect
 import threading
 
 import mimeo
@@ -99,6 +101,117 @@ class Asynchronous(DatabaseTest):
             return [row["_id"] for row in await db.execute("SELECT * FROM c")]
 
         self.assertEqual(self.run_async(body), [2])
+
+    def test_the_faces_for_threads_and_for_asyncio_have_the_same_methods_and_parameters(self):
+        # Handlers of the one are the loop's body in the other.
+        handlers = {"handler", "self"}
+
+        def parameters(kind, name):
+            found = getattr(kind, name)
+            return () if isinstance(found, property) else tuple(
+                each for each in inspect.signature(found).parameters if each not in handlers)
+
+        for sync, asynchronous in [(mimeo.Database, mimeo.aio.Database), (mimeo.Transaction, mimeo.aio.Transaction)]:
+            names = [name for name in dir(sync) if not name.startswith("_")]
+            if sync is mimeo.Transaction:  # its block is the only way to use it
+                names = ["execute", "rollback"]
+            self.assertEqual(
+                [(name, parameters(sync, name)) for name in names],
+                [(name, parameters(asynchronous, name)) for name in names])
+        self.assertEqual(parameters(mimeo, "open"), parameters(mimeo.aio, "open"))
+
+    def test_more_tasks_than_threads_that_wait_for_a_transaction_do_not_hold_it_up(self):
+        async def body(db):
+            await db.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 0})")
+            begun = asyncio.Event()
+
+            async def add(first):
+                async with db.transaction() as transaction:
+                    if first:
+                        begun.set()
+                        # Others wait for this one on as many threads as there are.
+                        while len(db._writers._threads) < mimeo.aio._THREADS:
+                            await asyncio.sleep(0.01)
+                    # A read beside it is not the transaction's, and waits for nobody either.
+                    n = (await db.execute("SELECT n FROM c")).scalar()
+                    await transaction.execute("UPDATE c SET n = :n WHERE _id = 1", n=n + 1)
+
+            async def write(number):
+                await begun.wait()
+                await db.execute("INSERT INTO other DOCUMENTS (:d)", d={"_id": number})
+
+            await asyncio.gather(*(add(number == 0) for number in range(20)), *(write(number) for number in range(20)))
+            return [(await db.execute(text)).scalar() for text in ("SELECT n FROM c", "SELECT COUNT(*) AS n FROM other")]
+
+        self.assertEqual(self.run_async(body), [20, 20])
+
+    def test_rows_are_streamed_from_one_state_in_parts(self):
+        async def body(db):
+            await db.execute("INSERT INTO c DOCUMENTS (:all)", all=[{"_id": i} for i in range(25)])
+            seen = []
+            async for row in db.stream("SELECT * FROM c ORDER BY _id", rows_at_a_time=10):
+                seen.append(row["_id"])
+                await db.execute("DELETE FROM c")
+            with self.assertRaises(mimeo.ArgumentError):
+                async for _ in db.stream("SELECT * FROM c", rows_at_a_time=0):
+                    pass
+            return seen
+
+        self.assertEqual(self.run_async(body), list(range(25)))
+
+    def test_leaving_the_loop_ends_an_observation(self):
+        async def body(db):
+            for _ in range(3):
+                async for rows in db.observe("SELECT * FROM c"):
+                    break
+            async for graph in db.observe_presence():
+                break
+            gc.collect()
+            handlers = db._sync._pump._handlers
+            self.assertEqual((len(rows), sorted(graph), len(handlers), len(db._observations)),
+                             (0, ["localPeer", "remotePeers"], 0, 0))
+            with self.assertRaises(mimeo.StatementError):
+                db.observe("SELEC")
+
+        self.run_async(body)
+
+    def test_a_closed_database_says_so_and_its_waiting_fetches_end(self):
+        async def body(db):
+            token = {"~attachment": {"id": "A" * 43, "len": 7, "metadata": {}}}
+            fetching = [asyncio.create_task(db.fetch(token)) for _ in range(20)]
+            waiting = [asyncio.create_task(db.wait_acknowledged(1, 10**9)) for _ in range(3)]
+            await db.execute("SELECT * FROM c")
+            await db.close()
+            await db.close()
+            ended = await asyncio.gather(*fetching, return_exceptions=True)
+            self.assertEqual({type(each) for each in ended}, {mimeo.ClosedError})
+            self.assertEqual(await asyncio.gather(*waiting), [False] * 3)
+            for body in (db.execute("SELECT * FROM c"), db.execute("DELETE FROM c"), db.attach(b""), db.stop_sync()):
+                with self.assertRaises(mimeo.ClosedError):
+                    await body
+
+        self.run_async(body)
+
+    def test_a_forked_process_gets_a_clear_error_from_its_loop(self):
+        program = """if True:
+            import asyncio, os, sys, mimeo
+            mimeo.set_log_level(None)
+            async def main():
+                async with mimeo.aio.open(sys.argv[1]) as db:
+                    await db.execute("SELECT * FROM c")
+                    child = os.fork()
+                    if child == 0:
+                        for where in (db.execute("SELECT * FROM c"), mimeo.aio.open(sys.argv[1] + "-child")._open()):
+                            try:
+                                where.send(None)
+                            except mimeo.ForkedError as error:
+                                os.write(1, error.code.encode() + b"\\n")
+                        os._exit(0)
+                    os.waitpid(child, 0)
+                    print(len(await db.execute("SELECT * FROM c")))
+            asyncio.run(main())
+        """
+        self.assertEqual(self.run_python(program).stdout, "NATIVE-0103\nNATIVE-0103\n0\n")
 
     def test_an_attachment_comes_back(self):
         async def body(db):

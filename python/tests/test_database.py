@@ -35,6 +35,8 @@ class Statements(DatabaseTest):
         db.execute("DELETE FROM c")
         self.assertEqual([first["_id"], *(row["_id"] for row in rows)], list(range(25)))
         db.stream("SELECT * FROM c").close()
+        for size in (0, -1):
+            self.assert_code("NATIVE-0104", db.stream, "SELECT * FROM c", rows_at_a_time=size)
 
     def test_an_error_has_its_code_and_goes_through_pickle(self):
         db = self.open()
@@ -95,6 +97,15 @@ class Transactions(DatabaseTest):
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             list(pool.map(add, range(40)))
         self.assertEqual(db.execute("SELECT n FROM c").scalar(), 40)
+
+
+    def test_a_transaction_that_nobody_has_any_more_is_rolled_back(self):
+        db = self.open()
+        transaction = db.transaction()
+        transaction.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+        del transaction
+        db.execute("INSERT INTO c DOCUMENTS ({'_id': 2})")
+        self.assertEqual(db.execute("SELECT _id FROM c"), [{"_id": 2}])
 
 
 class Observers(DatabaseTest):
@@ -193,6 +204,28 @@ class Ends(DatabaseTest):
             each.close()
         self.assert_code("NATIVE-0101", attachment.read)
 
+    def test_closing_ends_a_wait_for_an_attachment_and_for_the_server(self):
+        db = self.open()
+        token = {"~attachment": {"id": "A" * 43, "len": 7, "metadata": {}}}
+        with db.fetch(token) as fetch:
+            self.assertRaises(TimeoutError, fetch.wait, 0)
+        self.assert_code("NATIVE-0108", fetch.wait)
+        fetch = db.fetch(token)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            waits = pool.submit(fetch.wait), pool.submit(db.wait_acknowledged, 1, float("inf"))
+            db.close()
+            self.assertIsInstance(waits[0].exception(SECONDS), mimeo.ClosedError)
+            self.assertIs(waits[1].result(SECONDS), False)
+
+    def test_numbers_out_of_range_are_no_other_numbers(self):
+        db = self.open()
+        db.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+        # Nothing was acknowledged: a time that is cut to 32 bits would be none, or no end.
+        self.assertIs(db.wait_acknowledged(1, -1.0), False)
+        self.assertEqual([db.refused_commits(-1, -1), db.refused_commits(2**64 - 1), db.refused_commits(0, 2**63)], [[], [], []])
+        self.assert_code("NATIVE-0104", db.execute, b"SELECT * FROM c")
+        self.assert_code("NATIVE-0104", db.login, 5)
+
     def test_closing_ends_the_thread(self):
         db = self.open()
         db.observe("SELECT * FROM c", lambda rows: None)
@@ -233,8 +266,8 @@ class Ends(DatabaseTest):
         mimeo.forward_logs(logger)
         db = self.open(database="not-a-uuid")
         self.assertIn("not a UUID", lines.get(timeout=SECONDS).getMessage())
-        db.close()
-        mimeo.forward_logs(logging.getLogger("mimeo-nobody"), logging.ERROR)
+        mimeo.forward_logs(level=None)
+        self.assertNotIn("mimeo-events", [thread.name for thread in threading.enumerate()])
 
 
 class Attachments(DatabaseTest):
@@ -371,6 +404,45 @@ class Interpreter(DatabaseTest):
             print(os.waitpid(child, 0)[1], len(db.execute("SELECT * FROM c")))
         """
         self.assertEqual(self.run_python(program).stdout, "['NATIVE-0103', 'NATIVE-0103', 'NATIVE-0103']\n0 0\n")
+
+    def test_a_worker_that_was_forked_before_anything_was_opened_opens_its_own(self):
+        program = """if True:
+            import multiprocessing, sys, mimeo
+            mimeo.set_log_level(None)
+            def work(number):
+                with mimeo.open(f"{sys.argv[1]}-{number}") as db:
+                    db.execute("INSERT INTO c DOCUMENTS (:d)", d={"_id": number})
+                    return db.execute("SELECT * FROM c").scalar()
+            with multiprocessing.get_context("fork").Pool(2) as pool:
+                print(pool.map(work, range(4)))
+        """
+        self.assertEqual(self.run_python(program).stdout, "[0, 1, 2, 3]\n")
+
+    def test_a_handler_that_ends_its_thread_or_forks_harms_nobody(self):
+        program = """if True:
+            import os, queue, sys, mimeo
+            mimeo.set_log_level(None)
+            db = mimeo.open(sys.argv[1])
+            results = queue.Queue()
+            def changed(rows):
+                if len(rows) == 1:
+                    child = os.fork()
+                    if child == 0:
+                        try:
+                            db.execute("SELECT * FROM c")
+                        except mimeo.ForkedError:
+                            os._exit(7)
+                    results.put(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+                else:
+                    results.put(len(rows))
+                sys.exit(3)
+            db.observe("SELECT * FROM c", changed)
+            print(results.get(timeout=60))
+            for number in range(2):
+                db.execute("INSERT INTO c DOCUMENTS (:d)", d={"_id": number})
+                print(results.get(timeout=60))
+        """
+        self.assertEqual(self.run_python(program).stdout, "0\n7\n2\n")
 
     def test_no_thread_is_left_when_all_is_closed(self):
         program = """if True:

@@ -37,6 +37,13 @@ class Car:
     owner: "str | None" = None
 
 
+@dataclasses.dataclass
+class Tag:
+    id: str
+    _id: int
+    owner: str = dataclasses.field(metadata={"field": "of"})
+
+
 class Values(DatabaseTest):
     def there_and_back(self, value):
         db = self.open()
@@ -103,6 +110,13 @@ class Values(DatabaseTest):
         db.execute("INSERT INTO cars DOCUMENTS (:car)", car=car)
         [found] = db.execute("SELECT * FROM cars").as_type(Car)
         self.assertEqual(found, Car("a", Color.BLUE, car["built"], car["key"], car["price"], b"\x00\xff", [Part("wheel", 7.0)]))
+        # The same names in both directions: `id` is the document's `_id`.
+        db.execute("DELETE FROM cars")
+        self.assertEqual(db.execute("INSERT INTO cars DOCUMENTS (:car)", car=found).mutated_ids, ["a"])
+        self.assertEqual(db.execute("SELECT * FROM cars").as_type(Car), [found])
+        self.assertEqual(db.execute("INSERT INTO tags DOCUMENTS (:tag)", tag=Tag("b", 1, "x")).mutated_ids, [1])
+        self.assertEqual(db.execute("SELECT * FROM tags"), [{"_id": 1, "id": "b", "of": "x"}])
+        self.assertEqual(db.execute("SELECT * FROM tags").as_type(Tag), [Tag("b", 1, "x")])
         error = self.assert_code("SDK-0210", db.execute("SELECT color FROM cars").as_type, Car)
         self.assertIn("Car", error.message)
 
