@@ -241,7 +241,7 @@ class Pages(ConsolePages):
         # Texts that spreadsheets would run are theirs no more, and come back as they were.
         texts = ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "'=1", "''-", "'x", "a=1", "-1,5", ""]
         rows = [{"=name": text, "n": -5, "f": -1.5} for text in texts if text]
-        cells = self.browser.run(MODULE.format("parts/results.js") + f".then(({{ csv }}) => csv({json.dumps(rows)}))")
+        cells = self.browser.run(MODULE.format("parts/results.js") + f".then(async ({{ csv }}) => {{ let text = ''; for await (const part of csv({json.dumps(rows)})) text += part; return text; }})")
         self.assertTrue(cells.startswith("'=name,n,f\r\n'=1+1,-5,-1.5\r\n'+1,-5,-1.5\r\n'-1,"), cells)
         for cell in csv.reader(io.StringIO(cells, newline="")):
             self.assertNotRegex(cell[0], r"^[=+\-@\t\r]")

@@ -96,6 +96,9 @@ static const unsigned char file_pages_sync_js[] = {
 static const unsigned char file_pages_welcome_js[] = {
 #embed "../Web/pages/welcome.js"
 };
+static const unsigned char file_parts_activity_js[] = {
+#embed "../Web/parts/activity.js"
+};
 static const unsigned char file_parts_attachment_js[] = {
 #embed "../Web/parts/attachment.js"
 };
@@ -240,6 +243,7 @@ static const struct mimeo_console_file files[] = {
     {"pages/storage.js", file_pages_storage_js, sizeof file_pages_storage_js},
     {"pages/sync.js", file_pages_sync_js, sizeof file_pages_sync_js},
     {"pages/welcome.js", file_pages_welcome_js, sizeof file_pages_welcome_js},
+    {"parts/activity.js", file_parts_activity_js, sizeof file_parts_activity_js},
     {"parts/attachment.js", file_parts_attachment_js, sizeof file_parts_attachment_js},
     {"parts/basics.js", file_parts_basics_js, sizeof file_parts_basics_js},
     {"parts/bundle.js", file_parts_bundle_js, sizeof file_parts_bundle_js},

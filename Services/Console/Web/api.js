@@ -183,24 +183,29 @@ export async function* streamRows(database, statement, args, { asOf, signal, qui
 }
 
 /**
- * Executes a statement and reads so many of its rows.
+ * Executes a statement and keeps so many of its rows.
  * @param {string} database @param {string} statement @param {Record<string, any>} args
- * @param {{most: number, asOf?: string | number | null, signal: AbortSignal, quiet?: boolean, told?: (count: number) => void}} options
- *   told: called with the number of rows so far.
- * @returns {Promise<{rows: any[], envelope: any}>} The envelope is null if there are more rows.
+ * @param {{most: number, isWhole?: boolean, asOf?: string | number | null, signal: AbortSignal, quiet?: boolean, told?: (count: number) => void}} options
+ *   isWhole: reads the answer to its end, else it stops at the first row that is not kept; told: called with the
+ *   number of rows so far.
+ * @returns {Promise<{rows: any[], count: number, last: any, envelope: any}>} `last` is the last row that was read.
+ *   The envelope is null if there are more rows, of which nothing is known.
  */
-export async function executeRows(database, statement, args, { most, told, ...options }) {
+export async function executeRows(database, statement, args, { most, isWhole, told, ...options }) {
   const rows = [];
   const stream = streamRows(database, statement, args, options);
+  let [count, last] = [0, /** @type {any} */ (undefined)];
   for (;;) {
     const { value, done } = await stream.next();
-    if (done) return { rows, envelope: value };
-    if (rows.length === most) {
+    if (done) return { rows, count, last, envelope: value };
+    if (count >= most && !isWhole) {
       await stream.return(null);
-      return { rows, envelope: null };
+      return { rows, count, last, envelope: null };
     }
-    rows.push(value);
-    if (rows.length % 500 === 0) told?.(rows.length);
+    if (count < most) rows.push(value);
+    last = value;
+    count += 1;
+    if (count % 1000 === 0) told?.(count);
   }
 }
 

@@ -69,6 +69,18 @@ export function useDevices(database) {
   return found;
 }
 
+/** How many devices have each name, of the devices known now. */
+let sharing = { of: devices.value, counts: /** @type {Map<string, number>} */ (new Map()) };
+
+/** Whether no other device has the name: asked for every row of a table. @param {string} name */
+function isOnly(name) {
+  if (sharing.of !== devices.value) {
+    sharing = { of: devices.value, counts: new Map() };
+    for (const one of devices.value.values()) sharing.counts.set(one.name, (sharing.counts.get(one.name) ?? 0) + 1);
+  }
+  return sharing.counts.get(name) === 1;
+}
+
 /** A device by its name; of several with one name each has the beginning of its key too. @param {string} key */
 export function device(key) {
   const name = devices.value.get(key)?.name;
@@ -79,8 +91,7 @@ export function device(key) {
     }
     return shortened(key, 14);
   }
-  const isOnly = [...devices.value.values()].filter((one) => one.name === name).length === 1;
-  return isOnly ? name : `${name} (${key.slice(0, 9)}…)`;
+  return isOnly(name) ? name : `${name} (${key.slice(0, 9)}…)`;
 }
 
 /**

@@ -120,31 +120,71 @@ export function words(text) {
   });
 }
 
+/** Whether rows of a statement's answer may be left unread, and asked for again: no other one changes nothing, and has its rows alone. @param {string} statement */
+export function isQuery(statement) { return words(statement)[0]?.word.toUpperCase() === "SELECT"; }
+
+/** Ways of INSERT that change the documents which are there. */
+const OVER = ["UPDATE", "MERGE", "UPDATE_LOCAL_DIFF"];
+
 /**
- * What a statement would change, if it is one that changes documents which a condition finds: the statement
- * that counts them, and the number above which LIMIT keeps them. Null for every other statement.
- * @param {string} statement @returns {{verb: string, of: string, count: string, most: number} | null}
+ * The documents that a statement would change.
+ * @typedef {object} Change
+ * @property {string} verb
+ * @property {string} of
+ * @property {string | null} count The statement that counts them; null where none does.
+ * @property {(found: number, args: Record<string, any>) => number} left How many of those that it counts LIMIT and OFFSET leave.
+ * @property {number | null} number How many there are, where the text says so.
+ */
+
+/**
+ * What a statement would change, if it is one that changes documents which are there. Null for every other one.
+ * @param {string} statement @returns {Change | null}
  */
 export function changeOf(statement) {
   const text = statement.trim().replace(/;\s*$/, "");
   const all = words(text).map((one) => ({ ...one, upper: one.word.toUpperCase() }));
   const first = all[0]?.upper === "PROFILE" ? 1 : 0;
   const verb = all[first]?.upper;
-  if (!["DELETE", "TOMBSTONE", "UPDATE"].includes(verb)) return null;
   const clause = (/** @type {string[]} */ ...names) => all.findIndex((one, place) => place > first && one.depth === 0 && names.includes(one.upper) && all[place - 1].word !== ".");
   const place = (/** @type {number} */ index) => index < 0 ? text.length : all[index].at;
+  const part = (/** @type {number} */ from, /** @type {number} */ to) => text.slice(all[from].at, place(to)).trim();
+  const bound = (/** @type {string} */ name, /** @type {number} */ otherwise, /** @type {Record<string, any>} */ args) => {
+    const word = all[clause(name) + 1]?.word ?? "";
+    const value = clause(name) < 0 ? otherwise : Number(word.startsWith(":") ? args[word.slice(1)] : word);
+    return Number.isNaN(value) ? otherwise : value;
+  };
+  const change = {
+    left: (/** @type {number} */ found, /** @type {Record<string, any>} */ args) => Math.min(Math.max(0, found - bound("OFFSET", 0, args)), bound("LIMIT", Infinity, args)),
+    number: null,
+  };
+  if (verb === "INSERT") return insertionOver(all, clause, part, change);
+  if (!["DELETE", "TOMBSTONE", "UPDATE"].includes(verb)) return null;
   const from = verb === "UPDATE" ? first + 1 : clause("FROM") + 1;
   if (from === 0 || !all[from]) return null;
   const where = clause("WHERE");
   const after = clause("ORDER", "LIMIT", "OFFSET", "RETURNING");
-  const source = text.slice(all[from].at, place(clause(...(verb === "UPDATE" ? ["SET", "UNSET", "APPLY"] : ["WHERE", "ORDER", "LIMIT", "OFFSET", "RETURNING"])))).trim();
-  const limit = clause("LIMIT");
-  const most = limit < 0 ? Infinity : Number(all[limit + 1]?.word);
+  const source = part(from, clause(...(verb === "UPDATE" ? ["SET", "UNSET", "APPLY"] : ["WHERE", "ORDER", "LIMIT", "OFFSET", "RETURNING"])));
   return {
-    verb: verb === "UPDATE" ? "Change" : "Delete", of: source.replace(/^COLLECTION\s+/i, ""),
-    count: `SELECT RAW COUNT(*) FROM ${source}${where < 0 ? "" : ` ${text.slice(all[where].at, place(after)).trim()}`}`,
-    most: Number.isNaN(most) ? Infinity : most,
+    ...change, verb: verb === "UPDATE" ? "Change" : "Delete", of: source.replace(/^COLLECTION\s+/i, ""),
+    count: `SELECT RAW COUNT(*) FROM ${source}${where < 0 ? "" : ` ${part(where, after)}`}`,
   };
+}
+
+/**
+ * What an INSERT would change: null for one that leaves the documents which are there.
+ * @param {any[]} all @param {(...names: string[]) => number} clause @param {(from: number, to: number) => string} part @param {Pick<Change, "left" | "number">} change
+ * @returns {Change | null}
+ */
+function insertionOver(all, clause, part, change) {
+  const on = all.findIndex(({ upper, depth }, place) => depth === 0 && upper === "ON" && all[place + 1]?.upper === "ID" && OVER.includes(all[place + 4]?.upper));
+  const [into, begin] = [clause("INTO") + 1, clause("DOCUMENTS", "VALUES", "SELECT")];
+  if (on < 0 || into === 0 || begin < into) return null;
+  const named = { ...change, verb: "Insert or change", of: part(into, begin).replace(/^COLLECTION\s+/i, "") };
+  if (all[begin].upper !== "SELECT") return { ...named, count: null, number: 1 + all.slice(begin, on).filter(({ word, depth }) => word === "," && depth === 0).length };
+  const source = clause("FROM");
+  const isCounted = source > begin && clause("GROUP", "HAVING", "DISTINCT") < 0;
+  const end = clause("ORDER", "LIMIT", "OFFSET");
+  return { ...named, count: isCounted ? `SELECT RAW COUNT(*) ${part(source, end < 0 ? on : end)}` : null };
 }
 
 /** A text or number as it stands in a condition. @param {any} value */

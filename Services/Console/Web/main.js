@@ -22,7 +22,7 @@ function later(load) {
     const found = useLoaded(load, []);
     const Found = /** @type {any} */ (found.value)?.page;
     if (found.error) return html`<${Problem} error=${{ code: "NETWORK", message: "The page could not be loaded: the server is away, or has another version by now" }} retry=${() => location.reload()} />`;
-    return Found ? html`<${Found} ...${props} />` : null;
+    return Found ? html`<${Found} ...${props} />` : html`<p class="quiet page" role="status">Loading …</p>`;
   };
 }
 

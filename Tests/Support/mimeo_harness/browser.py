@@ -55,6 +55,8 @@ class Browser:
         self._arrived = threading.Condition()
         self.complaints = []
         self.requested = []
+        self._traced = []
+        self._traced_whole = threading.Event()
         threading.Thread(target=self._read, daemon=True).start()
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.send(f"{domain}.enable")
@@ -93,6 +95,10 @@ class Browser:
             self.complaints.append(f"{params['entry']['text']} {params['entry'].get('url', '')}")
         elif method == "Network.requestWillBeSent":
             self.requested.append(params["request"]["url"])
+        elif method == "Tracing.dataCollected":
+            self._traced += params["value"]
+        elif method == "Tracing.tracingComplete":
+            self._traced_whole.set()
 
     def _post(self, method, params):
         """Sends a command without waiting for its answer; returns its number."""
@@ -213,6 +219,20 @@ class Browser:
         for step in range(1, 5) if by else ():
             self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x + by * step / 4, y=y, button="left", buttons=1)
         self.send("Input.dispatchMouseEvent", type="mouseReleased", x=x + (by or 0), y=y, **button)
+
+    def busiest_tasks(self, act, count=3):
+        """Does something, and tells of the page's main thread meanwhile: the tasks that took most of its processor time, in
+        milliseconds. Work of other programs makes a task late, and takes no processor time of it."""
+        self._traced.clear()
+        self._traced_whole.clear()
+        self.send("Tracing.start", transferMode="ReportEvents", traceConfig={"includedCategories": ["toplevel", "devtools.timeline", "__metadata"]})
+        act()
+        self.send("Tracing.end")
+        if not self._traced_whole.wait(STEP_SECONDS):
+            raise PageError("the trace does not end")
+        threads = {(one["pid"], one["tid"]) for one in self._traced if one["name"] == "thread_name" and one["args"]["name"] == "CrRendererMain"}
+        tasks = [one["tdur"] / 1000 for one in self._traced if one["name"].endswith("RunTask") and (one["pid"], one["tid"]) in threads and "tdur" in one]
+        return sorted(tasks)[-count:]
 
     def resize(self, width, height, scale=1):
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False)

@@ -4,7 +4,7 @@
 import { html, useState } from "../vendor/preact.js";
 import { call, refreshSession } from "../api.js";
 import { grantText, note, session, useShared } from "../store.js";
-import { copy, Dialog, Empty, Problem, Time, useLoaded } from "../parts/basics.js";
+import { copy, Dialog, Empty, Looking, Problem, Time, useLoaded } from "../parts/basics.js";
 import { FormDialog, Section } from "../parts/forms.js";
 
 const BASE = "/_ditto/auth/account";
@@ -27,16 +27,17 @@ export function Account({ database }) {
       <button type="button" onClick=${() => setOpen("factor")}>${own?.secondFactor ? "End the second factor" : "Begin a second factor"}</button></span></div>
     <${Problem} error=${found.error} retry=${found.again} />
     ${own && html`<p>You ${grantText(own.permissions)}.${own.set ? ` (${own.set})` : ""}</p>`}
-    <${Section} title="Sessions" found=${{ error: null }} rows=${own?.sessions} empty="None." columns=${[
+    <${Looking} found=${found} />
+    ${own && html`<${Section} title="Sessions" found=${{ error: null }} rows=${own.sessions} empty="None." columns=${[
       ["Since", (/** @type {any} */ one) => html`<${Time} at=${Number(one.createdAt) * 1000} />`], ["From", (/** @type {any} */ one) => one.address],
       ["On", (/** @type {any} */ one) => one.current ? "this one" : one.peerKey ? "a device" : "a page or program"],
       ["", (/** @type {any} */ one) => html`<button type="button" class="danger" onClick=${() => act(async () => { await send("DELETE", `/sessions/${encodeURIComponent(one.id)}`); if (one.current) await refreshSession(); }, "The session has ended")}>End</button>`],
     ]} />
-    <${Section} title="Devices" found=${{ error: null }} rows=${own?.devices} empty="None. A device that shows a code joins by it." columns=${[
+    <${Section} title="Devices" found=${{ error: null }} rows=${own.devices} empty="None. A device that shows a code joins by it." columns=${[
       ["Name", (/** @type {any} */ one) => one.name], ["Rights", (/** @type {any} */ one) => grantText(one.permissions)],
       ["Joined", (/** @type {any} */ one) => html`<${Time} at=${Number(one.createdAt) * 1000} />`],
       ["", (/** @type {any} */ one) => html`<button type="button" class="danger" onClick=${() => act(() => send("DELETE", `/devices/${encodeURIComponent(one.id)}`), `${one.name} is removed`)}>Remove</button>`],
-    ]}><a class="button" href=${`#/join/${encodeURIComponent(database)}`}>Join a device</a></${Section}>
+    ]}><a class="button" href=${`#/join/${encodeURIComponent(database)}`}>Join a device</a></${Section}>`}
     ${open === "password" && html`<${FormDialog} title="Change the password" act="Change it" close=${close} send=${async (/** @type {FormData} */ form) => {
       await send("POST", "/password", { password: form.get("password"), newPassword: form.get("new"), endSessions: form.get("end") === "on", ...(form.get("code") ? { code: form.get("code") } : {}) });
       note("The password is changed");
@@ -65,7 +66,7 @@ function Factor({ isOn, send, close }) {
       setMade({ ...await send("POST", path, { password }), password });
     }}><p>An application for one-time codes then goes with your password.</p><label>Password<input name="password" type="password" autocomplete="current-password" required autofocus /></label></${FormDialog}>`;
   }
-  return html`<${Dialog} title="Give the secret to the application" close=${close}><p>Type it there, or open the address on the device.</p><pre class="secret" tabIndex="0">${made.secret}</pre>
+  return html`<${Dialog} title="Give the secret to the application" beside=${false} close=${close}><p>Type it there, or open the address on the device.</p><pre class="secret" tabIndex="0">${made.secret}</pre>
     <p><a href=${made.uri}>Open it here</a> <button type="button" onClick=${() => copy(made.uri)}>Copy the address</button></p>
     <${Confirm} send=${(/** @type {string} */ code) => send("POST", path, { password: made.password, code })} close=${close} /></${Dialog}>`;
 }

@@ -4,7 +4,7 @@
 import { html, useMemo, useState } from "../vendor/preact.js";
 import { call, curl } from "../api.js";
 import { print } from "../exact.js";
-import { copy, Problem, useLoaded } from "../parts/basics.js";
+import { copy, Looking, Problem, useLoaded } from "../parts/basics.js";
 
 const METHODS = ["get", "post", "put", "patch", "delete"];
 
@@ -34,7 +34,8 @@ export function API({ database }) {
   const groups = Map.groupBy ? [...Map.groupBy(shown, (one) => one.tags?.[0] ?? "Other")] : [["All", shown]];
   return html`<div class="page api"><div class="bar"><h1>API</h1><input class="grow" data-filter aria-label="Filter calls" placeholder=${`Filter ${routes.length} calls`} value=${filter} onInput=${(/** @type {any} */ event) => setFilter(event.currentTarget.value)} />
       <a class="button" href="/api/v5/docs" target="_blank">As one page</a><a class="button" href="/openapi.json" target="_blank">OpenAPI 3.1</a></div>
-    <${Problem} error=${found.error} retry=${found.again} />
+    <${Problem} error=${found.error} retry=${found.again} /><${Looking} found=${found} />
+    ${found.value && shown.length === 0 && html`<p class="quiet">No call fits.</p>`}
     ${groups.map(([group, all]) => html`<section key=${group} class="card" aria-label=${group}><h2>${group}</h2>${/** @type {any[]} */ (all).map((one) => html`<${Route} key=${one.method + one.path} one=${one} whole=${found.value} database=${database} />`)}</section>`)}</div>`;
 }
 

@@ -13,9 +13,9 @@ import { copy, Empty, LiveBadge, Problem, useLink, useLoaded, useRepeated, useSe
 import { Delete, Insert } from "../parts/change.js";
 import { ConflictList, conflictsOf } from "../parts/conflicts.js";
 import { followed, idKey } from "../parts/followed.js";
-import { Columns, useColumns, useLayout } from "../parts/columns.js";
+import { Columns, useColumns, useFields, useLayout } from "../parts/columns.js";
 import { FieldFilter, Unknown } from "../parts/filter.js";
-import { save, csv, CSV_TITLE } from "../parts/results.js";
+import { csv, CSV_TITLE, lines, save } from "../parts/results.js";
 import { Table } from "../parts/table.js";
 import { ValueMenu } from "../parts/menu.js";
 import { Text, Tree } from "../parts/value.js";
@@ -24,6 +24,8 @@ import { Text, Tree } from "../parts/value.js";
 const COLUMNS = 10;
 const STEPS = [1000, 10_000, 100_000];
 const FRESH_MS = 1600;
+/** Documents of which the fields are told where the server gives no sample. */
+const SAMPLE = 1000;
 /** Time between two looks at the log's head: counts and sizes follow it. */
 const HEAD_MS = 2000;
 
@@ -48,7 +50,7 @@ export function Data({ database, collection }) {
         ${mayWrite(database) && html`<button type="button" aria-label="New collection" title="New collection" onClick=${() => setAdding(true)}>+</button>`}</div>
       ${names.value && known.length > 0 && html`<p class="sum quiet" title=${hasSizes ? "Documents as they are stored, without indexes and the log" : mayAdmin("read") ? "" : "Sizes are shown to administrators"}>${
         hasSizes ? `${counted(known.reduce((sum, one) => sum + Number(one.documents ?? 0), 0), "document")}, ${bytes(known.reduce((sum, one) => sum + Number(one.bytes ?? 0), 0))}` : `Your key ${ownRights(database) ?? ""}`}</p>`}
-      <${Problem} error=${names.error} retry=${names.again} />
+      <${Problem} error=${names.error} retry=${names.again} />${!names.value && !names.error && html`<p class="sum quiet" role="status">Looking …</p>`}
       <${Names} names=${shown} chosen=${collection} database=${database} />
       ${others > 0 && html`<label class="check others"><input type="checkbox" checked=${showsAll} onChange=${(/** @type {any} */ event) => setShowsAll(event.currentTarget.checked)} />${counted(others, "collection")} of the peers themselves</label>`}
     </aside>
@@ -101,7 +103,7 @@ function useObserved(database, wanted) {
   const { statement } = wanted;
   const isSeen = useSeen();
   const [link, onConnection] = useLink();
-  const [state, setState] = useState({ rows: /** @type {any[] | null} */ (null), error: /** @type {any} */ (null), fresh: new Set(), isLive: false, statement });
+  const [state, setState] = useState({ rows: /** @type {any[] | null} */ (null), error: /** @type {any} */ (null), fresh: new Set(), isLive: false, statement, count: 0 });
   const [turn, setTurn] = useState(0);
   useEffect(() => {
     if (!isSeen) return undefined;
@@ -111,13 +113,14 @@ function useObserved(database, wanted) {
     let timer;
     const show = (/** @type {any[]} */ rows, /** @type {Set<string>} */ fresh) => {
       count += 1;
-      setState({ rows, error: null, fresh: count === 1 ? new Set() : fresh, isLive: true, statement });
+      setState({ rows, error: null, fresh: count === 1 ? new Set() : fresh, isLive: true, statement, count: 0 });
       clearTimeout(timer);
       timer = setTimeout(() => setState((/** @type {any} */ old) => ({ ...old, fresh: new Set() })), FRESH_MS);
     };
     (async () => {
       if (wanted.most > STEPS[0]) {
-        for await (const { rows, changed } of followed(database, { ...wanted, signal: stop.signal, onConnection })) show(rows, changed);
+        const told = (/** @type {number} */ read) => setState((/** @type {any} */ old) => old.rows ? old : { ...old, count: read });
+        for await (const { rows, changed } of followed(database, { ...wanted, signal: stop.signal, told, onConnection })) show(rows, changed);
         return;
       }
       for await (const event of client(database).observe(statement, {}, { signal: stop.signal, onConnection })) {
@@ -145,7 +148,7 @@ function Documents({ database, collection, head, size }) {
   const condition = conditioned(where);
   const statement = `SELECT * FROM ${name(collection)}${condition} ORDER BY ${sort} LIMIT ${most}`;
   const [menu, setMenu] = useState(/** @type {any} */ (null));
-  const { rows, error, fresh, isLive, link, again } = useObserved(database, { collection, condition, statement, sort, most });
+  const { rows, error, fresh, isLive, link, count: read, again } = useObserved(database, { collection, condition, statement, sort, most });
   const count = useLoaded((signal) => execute(database, `SELECT COUNT(*) AS n FROM ${name(collection)}${condition}`, {}, { signal, quiet: true })
     .then(({ items }) => Number(items[0]?.n ?? 0)), [database, collection, condition, head]);
   const conflicts = useLoaded(() => conflictsOf(database, collection), [database, collection]);
@@ -157,13 +160,14 @@ function Documents({ database, collection, head, size }) {
   const [layout, setLayout] = useLayout(`${database}.${collection}`);
   const [isArranging, setArranging] = useState(false);
   const [isBuilding, setBuilding] = useState(false);
-  const { columns: plain, available } = useColumns(rows ?? [], COLUMNS, layout);
+  const available = useFields(rows ?? []);
+  const plain = useColumns(rows ?? [], available, COLUMNS, layout);
   const columns = plain.map((column) => ({ ...column, title: html`<button type="button" class="plain" title=${`Sort by ${keyText(column.key)}`}
     onClick=${() => { const by = placed(collection, [column.key]); refine({ sort: sort === by ? `${by} DESC` : by }); }}>${keyText(column.key)}${sort.replace(/ DESC$/, "") === placed(collection, [column.key]) ? (sort.endsWith(" DESC") ? " ↓" : " ↑") : ""}</button>`, cell: column.key === "_id" ? (/** @type {any} */ row) => html`<a href=${address(database, "data", [collection, print(row._id)])} tabIndex="-1" title="Open the document">${idText(row._id)}</a>` : column.cell }));
   const open = (/** @type {any} */ row) => go(address(database, "data", [collection, print(row._id)]));
   const narrow = (/** @type {string} */ more) => refine({ where: where.trim() ? `(${where}) AND ${more}` : more });
   const pick = (/** @type {string[]} */ path, /** @type {any} */ value) => narrow(equals(collection, path, value));
-  const chosen = selected.size === 0 ? [] : (rows ?? []).filter((row) => selected.has(idKey(row._id)));
+  const chosen = useMemo(() => selected.size === 0 ? [] : (rows ?? []).filter((row) => selected.has(idKey(row._id))), [rows, selected]);
   const taken = chosen.length ? chosen : rows ?? [];
   const tellPart = () => { if (chosen.length === 0 && total > taken.length) note(`The file has the ${grouped(taken.length)} documents shown, of ${grouped(total)}; "mimeo export" has all`); };
 
@@ -181,7 +185,7 @@ function Documents({ database, collection, head, size }) {
     <div class="bar">
       <div class="tabs" role="tablist" aria-label="View of the documents">${[["table", "Table"], ["tree", "Tree"], ["json", "JSON"], ["fields", "Fields"], ...(contested > 0 || view === "conflicts" ? [["conflicts", contested > 0 ? `Conflicts (${grouped(contested)}${conflicts.value?.more ? "+" : ""})` : "Conflicts"]] : [])].map(([key, label]) => html`
         <button key=${key} type="button" role="tab" aria-selected=${view === key} onClick=${() => refine({ view: key })}>${label}</button>`)}</div>
-      <span class="count" role="status">${rows ? `${grouped(rows.length)} of ${grouped(total)}` : error ? "" : "Loading …"}</span>
+      <span class="count" role="status">${rows ? `${grouped(rows.length)} of ${grouped(total)}` : error ? "" : `Loading …${read > 0 ? ` ${counted(read, "document")} so far` : ""}`}</span>
       ${size !== null && html`<span class="quiet" title="The collection's documents as they are stored, without indexes and the log">${bytes(size)}</span>`}
       ${isLive && html`<${LiveBadge} link=${link} />`}
       ${total > most && html`<label>Show <select value=${String(most)} onChange=${(/** @type {any} */ event) => refine({ most: event.currentTarget.value })}>
@@ -190,8 +194,8 @@ function Documents({ database, collection, head, size }) {
         ${chosen.length > 0 && html`<button type="button" class="danger" onClick=${() => setDeleting(true)}>Delete ${chosen.length}</button>`}
         ${view === "table" && rows && rows.length > 0 && html`<button type="button" onClick=${() => setArranging(true)}>Columns</button>`}
         <a class="button" href=${address(database, "query", [], { q: statement.replace(/\(\n([\s\S]*)\n\)/, (_, typed) => typed) })}>Query</a>
-        <button type="button" onClick=${() => { save(`${collection}.ndjson`, taken.map((row) => `${print(row)}\n`), "application/x-ndjson"); tellPart(); }}>NDJSON</button>
-        <button type="button" title=${CSV_TITLE} onClick=${() => { save(`${collection}.csv`, [csv(taken)], "text/csv"); tellPart(); }}>CSV</button></span>
+        <button type="button" onClick=${() => { save(`${collection}.ndjson`, lines(taken), "application/x-ndjson"); tellPart(); }}>NDJSON</button>
+        <button type="button" title=${CSV_TITLE} onClick=${() => { save(`${collection}.csv`, csv(taken), "text/csv"); tellPart(); }}>CSV</button></span>
     </div>
     ${mistake === null ? html`<${Problem} error=${error} retry=${again} />` : html`<${Mistake} error=${error} at=${mistake} typed=${where} />`}
     ${!error && rows?.length === 0 && view !== "conflicts" && html`<${Empty} title=${where ? "No document fits the condition" : "No documents"}>
@@ -208,7 +212,7 @@ function Documents({ database, collection, head, size }) {
     ${view === "conflicts" && html`<${ConflictList} database=${database} collection=${collection} found=${conflicts} />`}
     ${rows && rows.length > 0 && view === "fields" && html`<${Fields} database=${database} collection=${collection} rows=${rows} isFiltered=${Boolean(condition)} pick=${pick} />`}
     ${menu && html`<${ValueMenu} key=${`${idKey(menu.row._id)} ${menu.key}`} path=${[menu.key]} value=${menu.row[menu.key]} box=${menu.box} pick=${pick} open=${() => open(menu.row)} close=${() => setMenu(null)} />`}
-    ${isArranging && html`<${Columns} shown=${columns.map(({ key }) => key)} available=${available} layout=${layout} change=${setLayout} close=${() => setArranging(false)} />`}
+    ${isArranging && html`<${Columns} shown=${columns.map(({ key }) => key)} available=${available} of="this collection" layout=${layout} change=${setLayout} close=${() => setArranging(false)} />`}
     ${isAdding && html`<${Insert} database=${database} collection=${collection} like=${rows?.[0]} close=${() => { setAdding(false); count.again(); }} />`}
     ${isDeleting && html`<${Delete} database=${database} collection=${collection} documents=${chosen} close=${() => { setDeleting(false); setSelected(new Set()); count.again(); }} />`}
   </section>`;
@@ -231,7 +235,7 @@ function Cards({ rows, fresh, open, pick, isText }) {
     return html`<article key=${key} class=${`card ${fresh.has(key) ? "fresh" : ""}`}>
       <header><b>${idText(row._id)}</b><span class="end"><button type="button" onClick=${() => copy(print(row, 2))}>Copy</button><button type="button" onClick=${() => open(row)}>Open</button></span></header>
       ${isText ? html`<${Text} value=${row} />` : html`<${Tree} value=${row} open=${2} pick=${pick} />`}</article>`;
-  })}${rows.length > most && html`<button type="button" onClick=${() => setMost(most + 200)}>Show more</button>`}</div>`;
+  })}${rows.length > most && html`<button type="button" onClick=${() => setMost(most + 50)}>Show more</button>`}</div>`;
 }
 
 /**
@@ -241,7 +245,7 @@ function Cards({ rows, fresh, open, pick, isText }) {
  */
 function Fields({ database, collection, rows, isFiltered, pick }) {
   const sampled = useLoaded(() => isFiltered ? Promise.resolve(null) : sampledShape(database, collection), [database, collection, isFiltered]);
-  const shown = rows.slice(0, 5000);
+  const shown = rows.slice(0, SAMPLE);
   const own = useMemo(() => shape(shown, 4), [rows]);
   const found = sampled.value?.fields ?? own;
   const count = sampled.value?.count ?? shown.length;

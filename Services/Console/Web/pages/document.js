@@ -12,9 +12,9 @@ import { by, device, useDevices } from "../author.js";
 import { changesBetween, insertingAgain, takingBack } from "../reversal.js";
 import { address } from "../route.js";
 import { mayRead, mayWrite, note, ownRights } from "../store.js";
-import { copy, Dialog, Empty, LiveBadge, Problem, Time, useLink, useLoaded, useSeen } from "../parts/basics.js";
+import { copy, Dialog, Empty, LiveBadge, Looking, Problem, Time, useLink, useLoaded, useSeen } from "../parts/basics.js";
 import { Picture } from "../parts/attachment.js";
-import { Conflicts } from "../parts/conflicts.js";
+import { atTheSameTime, Conflicts } from "../parts/conflicts.js";
 import { Editor } from "../parts/editor.js";
 import { FieldEdit } from "../parts/field.js";
 import { undoWhole } from "../parts/undo.js";
@@ -73,6 +73,7 @@ export function DocumentPage({ database, collection, id: source }) {
     <div class="tabs" role="tablist" aria-label="View of the document">${[["value", "Value"], ["json", "JSON"], ["history", "History"], ["past", "Past"]].map(([key, label]) => html`
       <button key=${key} type="button" role="tab" aria-selected=${tab === key} onClick=${() => setTab(key)}>${label}</button>`)}</div>
     <${Problem} error=${state.error} retry=${() => setTurn(turn + 1)} />
+    <${Looking} found=${{ value: state.value !== undefined, error: state.error }} />
     ${state.value && !edit && html`<${Conflicts} database=${database} collection=${collection} id=${id} offset=${state.offset} mayWrite=${mayChange} />`}
     ${edit ? html`<${Edit} database=${database} collection=${collection} id=${id} edit=${edit} now=${state.value} change=${(/** @type {any} */ next) => setEdit(next)} />`
     : tab === "value" ? (state.value ? html`<div class=${`scroll card ${state.isFresh ? "fresh" : ""}`} key=${state.offset}><${Tree} value=${state.value} open=${3} change=${mayChange ? (/** @type {string[]} */ path, /** @type {any} */ value) => setChanging({ path, value }) : undefined} /></div>
@@ -186,7 +187,8 @@ function History({ database, collection, id, offset, now }) {
     note(answer?.mutatedDocumentIds.length ? "The earlier values are back" : "Not restored: the document has changed meanwhile");
   };
   return html`<section class="story" aria-label="History">
-    <${Problem} error=${found.error} retry=${found.again} />
+    <${Problem} error=${found.error} retry=${found.again} /><${Looking} found=${found} />
+    ${found.value && entries.length === 0 && html`<${Empty} title="Nothing is known of its past"><p>The log has no change of this document.</p></${Empty}>`}
     ${found.value && !found.value.complete && html`<p class="quiet">The log begins at offset ${grouped(Number(found.value.oldest))}: what was before is not known.</p>`}
     <ol>${entries.map((entry) => html`<li key=${entry.transactionId}>
       <header><b>${by(entry)}</b>${entry.user && entry.peer ? html` <span class="quiet">on ${device(entry.peer)}</span>` : ""}
@@ -198,11 +200,6 @@ function History({ database, collection, id, offset, now }) {
         ${one.concurrentWith && html` <span class="badge state-behind" title="Whoever wrote this did not know of the other write">${atTheSameTime(one.concurrentWith)}</span>`}</li>`)}</ul></li>`)}</ol>
     ${found.value?.more && html`<button type="button" onClick=${() => { setOlder(entries); setBefore(Number(entries[entries.length - 1].transactionId)); }}>Earlier</button>`}
   </section>`;
-}
-
-/** Writes that knew nothing of each other, in words. @param {any[]} offsets Those of the other writes, as far as they are known. */
-function atTheSameTime(offsets) {
-  return `at the same time as ${offsets.length > 0 ? `offset ${offsets.map((one) => grouped(Number(one))).join(" and ")}` : "an earlier write"}`;
 }
 
 /** @param {any} value @param {string[]} path @returns {any} */
@@ -229,7 +226,8 @@ function Past({ database, collection, id, now }) {
   };
   const changes = now && state.value ? differences(state.value, now) : [];
   return html`<section aria-label="Past">
-    <${Problem} error=${story.error ?? state.error} retry=${story.again} />
+    <${Problem} error=${story.error ?? state.error} retry=${story.again} /><${Looking} found=${story} />
+    ${story.value && moments.length === 0 && html`<${Empty} title="Nothing is known of its past"><p>The log has no change of this document.</p></${Empty}>`}
     ${moments.length > 0 && html`<div class="slider"><label>Moment ${at + 1} of ${moments.length}
         <input type="range" min="0" max=${moments.length - 1} value=${at} onInput=${(/** @type {any} */ event) => setPlace(Number(event.currentTarget.value))} /></label>
       <p><${Time} at=${Date.parse(moment.time)} />, offset ${grouped(Number(moment.transactionId))}, by <b>${by(moment)}</b>

@@ -6,7 +6,7 @@ import { call } from "../api.js";
 import { exactTime } from "../format.js";
 import { refine, route } from "../route.js";
 import { useShared } from "../store.js";
-import { Empty, Problem, Time, useLoaded, useRepeated } from "../parts/basics.js";
+import { Empty, Looking, Problem, Time, useLoaded, useRepeated } from "../parts/basics.js";
 import { save } from "../parts/results.js";
 import { Table } from "../parts/table.js";
 import { ServiceChoice, SERVICES } from "./settings.js";
@@ -48,7 +48,7 @@ export function Events() {
       <input class="grow" data-filter aria-label="Filter lines" placeholder="text, session, peer, code" value=${filter} onInput=${(/** @type {any} */ event) => setFilter(event.currentTarget.value)} />
       <button type="button" onClick=${() => setPaused(!isPaused)}>${isPaused ? "Go on" : "Pause"}</button>
       <button type="button" onClick=${() => save(`${service}.log`, shown.map((one) => `${Number.isNaN(one.at) ? "" : exactTime(one.at)} ${one.level} ${one.text} ${one.about}\n`), "text/plain")}>Save</button></div>
-    <${Problem} error=${found.error} retry=${found.again} />
+    <${Problem} error=${found.error} retry=${found.again} /><${Looking} found=${found} />
     ${shown.length > 0 ? html`<${Table} label="Lines of the log" rows=${shown} columns=${columns} rowKey=${(/** @type {any} */ one) => String(one.index)} />`
       : found.value && html`<${Empty} title=${filter || least > 0 ? "No line of the latest ones fits" : "No lines yet"}><p>The process keeps its last 500 lines here. The level of the log is on Settings.</p></${Empty}>`}
     <${Audit} />`;
@@ -60,8 +60,8 @@ function Audit() {
   const found = useLoaded(() => call("GET", `/admin/auth/audit?limit=50${where ? `&where=${encodeURIComponent(where)}` : ""}`, { quiet: true }), [where]);
   return html`<section class="card" aria-label="Audit"><header><h2>Audit</h2><span class="end quiet">logins, certificates, and what administrators have changed</span></header>
     <form class="bar" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); setWhere(typed); found.again(); }}><label class="grow"><span class="hidden">Condition</span><input class="code" placeholder="result = 'refused'" value=${typed} onInput=${(/** @type {any} */ event) => setTyped(event.currentTarget.value)} /></label><button type="submit">Show</button></form>
-    <${Problem} error=${found.error} retry=${found.again} />
-    ${found.value?.entries.length === 0 ? html`<${Empty} title="No entries" />` : html`<div class="scroll short-scroll" tabIndex="0" aria-label="Entries of the audit" role="group"><table class="plain-table"><thead><tr><th scope="col">Time</th><th scope="col">Action</th><th scope="col">Result</th><th scope="col">Who</th><th scope="col">From</th></tr></thead><tbody>
+    <${Problem} error=${found.error} retry=${found.again} /><${Looking} found=${found} />
+    ${found.value?.entries.length === 0 ? html`<${Empty} title="No entries" />` : found.value && html`<div class="scroll short-scroll" tabIndex="0" aria-label="Entries of the audit" role="group"><table class="plain-table"><thead><tr><th scope="col">Time</th><th scope="col">Action</th><th scope="col">Result</th><th scope="col">Who</th><th scope="col">From</th></tr></thead><tbody>
       ${(found.value?.entries ?? []).map((/** @type {any} */ one) => html`<tr key=${one._id}><td>${timeOf(one)}</td><td>${one.action}${one.path ? html` <span class="quiet">${one.path}</span>` : ""}</td><td><span class=${`badge ${one.result}`}>${one.result}</span> ${one.code ?? ""}</td><td>${one.user ?? ""}</td><td class="quiet">${one.address ?? ""}</td></tr>`)}</tbody></table></div>`}</section>`;
 }
 

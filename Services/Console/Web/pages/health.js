@@ -5,7 +5,7 @@ import { html, useState } from "../vendor/preact.js";
 import { call } from "../api.js";
 import { bytes, duration } from "../format.js";
 import { session, useShared } from "../store.js";
-import { Problem, useLoaded, useRepeated } from "../parts/basics.js";
+import { Looking, Problem, useLoaded, useRepeated } from "../parts/basics.js";
 import { Line } from "../parts/plot.js";
 import { lookAround, Verdict } from "../parts/warnings.js";
 
@@ -56,6 +56,7 @@ export function Health({ database }) {
   const others = all.filter(({ name }) => !MATTER.includes(name) && !names.has(`mimeo_${name}`) && name !== "mimeo_build_info");
   const plot = (/** @type {any} */ one) => html`<${Line} key=${one.name} title=${TITLES[one.name] ?? one.name} points=${drawn(one)} show=${unit(one)} />`;
   const { health } = seen.value ?? {};
+  const readings = step === "60" ? { ...day, value: day.value ?? null } : seen;
   return html`<${Verdict} seen=${seen.value} error=${seen.error} database=${database} />
     <${Problem} error=${seen.error ?? day.error} retry=${seen.again} />
     <section class="card" aria-label="Health"><header><h2>Parts</h2><span class="end quiet">${health && html`Version ${health.version}${health.commit ? ` of ${health.commit}` : ""}`}</span></header>
@@ -63,6 +64,7 @@ export function Health({ database }) {
         <span class=${`dot ${/** @type {any} */ (check).status === "ok" ? "there" : "away"}`}>${name}</span> ${/** @type {any} */ (check).detail ?? ""}</li>`)}</ul></section>
     <div class="bar"><h2>Readings</h2><label><span class="hidden">Time</span><select value=${step} onChange=${(/** @type {any} */ event) => setStep(event.currentTarget.value)}>
       <option value="5">last hour</option><option value="60">last day</option></select></label></div>
+    <${Looking} found=${readings} />
     <div class="plots">${MATTER.map((name) => all.find((one) => one.name === name)).filter(Boolean).map(plot)}</div>
     ${others.length > 0 && html`<button type="button" class="wide-button" aria-expanded=${showsAll} onClick=${() => setShowsAll(!showsAll)}>${showsAll ? "Fewer readings" : `${others.length} more readings`}</button>`}
     ${showsAll && html`<div class="plots">${others.map(plot)}</div>`}`;

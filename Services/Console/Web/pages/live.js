@@ -5,13 +5,15 @@ import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js"
 import { breath, client } from "../api.js";
 import { by, device, useDevices } from "../author.js";
 import { print } from "../exact.js";
-import { counted, exactTime, grouped, idText, keyText, moment, preview } from "../format.js";
+import { counted, exactTime, grouped, idText, keyText, moment, pathText, preview } from "../format.js";
 import { address, refine, route } from "../route.js";
 import { head as headOf } from "../schema.js";
-import { useShared } from "../store.js";
-import { Dialog, Empty, LiveBadge, MOMENTS, Problem, Time, useLink, useSeen } from "../parts/basics.js";
-import { save } from "../parts/results.js";
+import { mayWrite, useShared } from "../store.js";
+import { Dialog, Empty, LiveBadge, MOMENTS, Problem, Time, useLink, useLoaded, useSeen } from "../parts/basics.js";
+import { atTheSameTime } from "../parts/conflicts.js";
+import { lines, save } from "../parts/results.js";
 import { Table } from "../parts/table.js";
+import { Undo } from "../parts/undo.js";
 
 /** Lines that are kept; older ones go. */
 const KEPT = 20_000;
@@ -21,6 +23,8 @@ export function Live({ database }) {
   const { query } = useShared(route);
   const [state, setState] = useState({ lines: /** @type {any[]} */ ([]), error: /** @type {any} */ (null), offset: /** @type {number | null} */ (null) });
   const [isPaused, setPaused] = useState(false);
+  // Whether the changes between two moments have come, all of them.
+  const [isWhole, setWhole] = useState(false);
   const [chosen, setChosen] = useState(/** @type {any} */ (null));
   const [form, setForm] = useState({ collection: query.collection ?? "", where: query.where ?? "", since: query.since ?? "", until: query.until ?? "" });
   const [head, setHead] = useState(0);
@@ -32,7 +36,7 @@ export function Live({ database }) {
   useEffect(() => {
     headOf(database).then(setHead, () => {});
   }, [database]);
-  useEffect(() => { next.current = query.since || "now"; setState({ lines: [], error: null, offset: null }); }, [database, query.since, query.until, query.collection, query.where]);
+  useEffect(() => { next.current = query.since || "now"; setWhole(false); setState({ lines: [], error: null, offset: null }); }, [database, query.since, query.until, query.collection, query.where]);
   useEffect(() => {
     if (isPaused || !isSeen) return undefined;
     const stop = new AbortController();
@@ -58,6 +62,7 @@ export function Live({ database }) {
         waiting.push(line);
         await breath();
       }
+      setWhole(true);
     })().catch((error) => { if (!stop.signal.aborted) setState((/** @type {any} */ old) => ({ ...old, error })); });
     return () => { stop.abort(); clearInterval(timer); };
   }, [database, isPaused, isSeen, query.since, query.until, query.collection, query.where]);
@@ -80,6 +85,8 @@ export function Live({ database }) {
       refine(read);
     } catch (error) { setMistake(error); }
   };
+  // Nothing was changed, or nothing has come yet.
+  const isLooking = state.lines.length === 0 && !state.error && !(query.until ? isWhole : link || isPaused);
   const isOffset = /^\d*$/.test(form.since);
   const people = useMemo(() => new Set(state.lines.map(by)), [state.lines, devices]);
   return html`<div class="page live-page">
@@ -96,19 +103,33 @@ export function Live({ database }) {
     <div class="slider"><label>From offset <input type="range" min="0" max=${Math.max(head, 1)} value=${isOffset ? Number(form.since || head) : head}
         onInput=${(/** @type {any} */ event) => setForm({ ...form, since: event.currentTarget.value })} onChange=${() => show(form)} /></label>
       <output>${isOffset ? `${grouped(Number(form.since || head))} of ${grouped(head)}` : Number.isNaN(Date.parse(form.since)) ? form.since : exactTime(Date.parse(form.since))}</output></div>
-    <div class="bar"><span class="count" role="status">${counted(state.lines.length, "change")}${state.lines.length ? ` by ${[...people].slice(0, 4).join(", ")}${people.size > 4 ? " and others" : ""}` : ""}</span>
+    <div class="bar"><span class="count" role="status">${isLooking || (state.error && state.lines.length === 0) ? "" : counted(state.lines.length, "change")}${state.lines.length ? ` by ${[...people].slice(0, 4).join(", ")}${people.size > 4 ? " and others" : ""}` : ""}</span>
       ${!isPaused && !query.until && !state.error && html`<${LiveBadge} link=${link} />`}
       <span class="end"><button type="button" onClick=${() => setState({ ...state, lines: [] })}>Clear</button>
-      <button type="button" onClick=${() => save("changes.ndjson", state.lines.map((line) => `${print(line)}\n`), "application/x-ndjson")}>NDJSON</button></span></div>
+      <button type="button" onClick=${() => save("changes.ndjson", lines(state.lines), "application/x-ndjson")}>NDJSON</button></span></div>
     <${Problem} error=${state.error} retry=${() => { setPaused(true); setTimeout(() => setPaused(false), 0); }} />
     ${state.lines.length > 0
       ? html`<${Table} label="Changes" rows=${state.lines} columns=${columns} open=${setChosen} rowKey=${(/** @type {any} */ line) => `${line.transactionId}/${line.index}/${line.collection}/${print(line.id)}`} />`
-      : !state.error && html`<${Empty} title=${query.until ? "Nothing was changed" : "Nothing has changed since this page was opened"}><p>Each write of a peer or over HTTP comes here at once. Move the slider to see earlier ones.</p></${Empty}>`}
-    ${chosen && html`<${Dialog} title=${`${chosen.method} of ${idText(chosen.id)}`} wide close=${() => setChosen(null)}>
-      <p>${chosen.time} · offset ${grouped(Number(chosen.transactionId))} · user ${chosen.user ?? "–"} · device ${chosen.peer ? html`<span title=${chosen.peer}>${device(chosen.peer)}</span>` : "–"}</p>
-      <${Compared} before=${chosen.oldValue} after=${chosen.value} />
-      <div class="actions"><a class="button" href=${address(database, "data", [chosen.collection, print(chosen.id)])} onClick=${() => setChosen(null)}>Open the document</a></div></${Dialog}>`}
+      : state.error ? null : isLooking ? html`<p class="quiet" role="status">Looking …</p>`
+      : html`<${Empty} title=${query.until ? "Nothing was changed" : query.since ? "Nothing has changed since then, so far" : "Nothing has changed since this page was opened"}><p>Each write of a peer or over HTTP comes here at once. Move the slider to see earlier ones.</p></${Empty}>`}
+    ${chosen && html`<${Change} database=${database} line=${chosen} close=${() => setChosen(null)} />`}
   </div>`;
+}
+
+/** One change: before and after, what it did not know of, and its operation's way back. @param {{database: string, line: any, close: () => void}} props */
+function Change({ database, line, close }) {
+  const offset = Number(line.transactionId);
+  // The history knows which writes did not know of each other.
+  const found = useLoaded((signal) => client(database).history(line.collection, line.id, { before: offset + 1, limit: 1, signal }), [database, line]);
+  /** @type {any[]} */
+  const changes = found.value?.entries.find((/** @type {any} */ one) => Number(one.transactionId) === offset)?.changes ?? [];
+  const others = changes.filter((one) => one.concurrentWith);
+  return html`<${Dialog} title=${`${line.method} of ${idText(line.id)}`} wide close=${close}>
+    <p>${line.time} · offset ${grouped(offset)} · user ${line.user ?? "–"} · device ${line.peer ? html`<span title=${line.peer}>${device(line.peer)}</span>` : "–"}</p>
+    ${others.map((one) => html`<p key=${print(one.path) + one.action}><code>${pathText(one.path) || "document"}</code> was written <span class="badge state-behind">${atTheSameTime(one.concurrentWith)}</span></p>`)}
+    <${Compared} before=${line.oldValue} after=${line.value} />
+    <div class="actions"><a class="button" href=${address(database, "data", [line.collection, print(line.id)])} onClick=${close}>Open the document</a>
+      ${mayWrite(database, line.collection) && html`<${Undo} database=${database} offset=${offset} title="Undo the whole operation" />`}</div></${Dialog}>`;
 }
 
 /** @param {{before: any, after: any}} props */

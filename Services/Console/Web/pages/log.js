@@ -6,7 +6,7 @@ import { call } from "../api.js";
 import { bytes, grouped, idText } from "../format.js";
 import { address } from "../route.js";
 import { mayAdmin, mayOpen, note } from "../store.js";
-import { Empty, Problem, Time, useLoaded, useRepeated } from "../parts/basics.js";
+import { Empty, Looking, Problem, Time, useLoaded, useRepeated } from "../parts/basics.js";
 import { Table } from "../parts/table.js";
 
 /** Operations in the list. */
@@ -55,7 +55,7 @@ export function Log({ database }) {
     { key: "changes", title: "Changes", width: "90px", right: true, cell: (/** @type {any} */ one) => grouped(Number(one.changes)) },
     { key: "documents", title: "Documents", width: "minmax(200px, 1fr)", cell: documents },
   ];
-  return html`<${Problem} error=${found.error} retry=${found.again} />
+  return html`<${Problem} error=${found.error} retry=${found.again} /><${Looking} found=${found} />
     <section class="card" aria-label="Log"><header><h2>Log</h2>${mayAdmin("operate") && html`<span class="end">
       <button type="button" onClick=${() => act("snapshots", "The snapshot is written")}>Snapshot now</button>
       <button type="button" onClick=${() => act("truncations", "What the snapshot stands for is removed")}>Truncate</button></span>`}</header>

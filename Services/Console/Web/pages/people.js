@@ -108,7 +108,7 @@ function useGrants(sets, set = sets[0]?.name ?? "", grant = /** @type {any} */ (
 
 /** A link, shown once. @param {{made: any, close: () => void}} props */
 function Made({ made, close }) {
-  return html`<${Dialog} title=${made.name ? `The link for ${made.name}` : "The link"} close=${close}>
+  return html`<${Dialog} title=${made.name ? `The link for ${made.name}` : "The link"} beside=${false} close=${close}>
     <p>${made.mailed ? "It was sent by mail. " : "Give it to the person. "}It works once, and is shown now and never again.</p><pre class="secret" tabIndex="0">${made.link}</pre>
     <div class="actions"><button type="button" class="main" onClick=${() => copy(made.link)}>Copy</button><button type="button" onClick=${close}>Done</button></div></${Dialog}>`;
 }

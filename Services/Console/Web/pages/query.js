@@ -3,14 +3,14 @@
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { client, execute, executeRows } from "../api.js";
-import { changeOf } from "../dql.js";
+import { changeOf, isQuery } from "../dql.js";
 import { parse, print } from "../exact.js";
 import { counted, duration, grouped, moment } from "../format.js";
 import { refine, route } from "../route.js";
 import { collectionNames, fields, head as headOf } from "../schema.js";
 import { keep, kept, note, useShared } from "../store.js";
 import { Dialog, Empty, LiveBadge, MOMENTS, Problem, Time, useLink } from "../parts/basics.js";
-import { undo } from "../parts/undo.js";
+import { Undo } from "../parts/undo.js";
 import { Editor } from "../parts/editor.js";
 import { Plan, planOf } from "../parts/plan.js";
 import { Results, save } from "../parts/results.js";
@@ -77,7 +77,8 @@ export function Query({ database }) {
     const change = isSure || follows || at !== "" ? null : changeOf(statement);
     if (change) {
       const { count, problem } = await countOf(database, change, given, signal);
-      if (signal.aborted) return setRun((/** @type {any} */ old) => ({ ...old, isRunning: false }));
+      // Whoever has stopped it has said so, or has begun another one.
+      if (signal.aborted) return;
       if (count === null || count > 1) {
         setRun(null);
         return setAsked({ ...change, count, problem, act: () => start(statement, false, { isSure: true }) });
@@ -91,17 +92,20 @@ export function Query({ database }) {
         return setRun((/** @type {any} */ old) => ({ ...old, isLive: false }));
       }
       const told = (/** @type {number} */ count) => setRun((/** @type {any} */ old) => ({ ...old, count }));
-      const { rows, envelope } = await executeRows(database, statement, given, { most, asOf: /^\d+$/.test(at) ? Number(at) : at, signal, told });
+      // A write's rows come once, and the last row of a profile has the plan.
+      const isProfile = /^\s*PROFILE\b/i.test(statement);
+      const { rows, count, last, envelope } = await executeRows(database, statement, given, {
+        most: isProfile || isQuery(statement) ? most : Infinity, isWhole: isProfile, asOf: /^\d+$/.test(at) ? Number(at) : at, signal, told,
+      });
       if (at === "") setHead(envelope ? Number(envelope.transactionId) : await headOf(database, signal));
-      const last = rows[rows.length - 1];
       const plan = ["explain", "profile", "advise"].includes(envelope?.queryType) || planOf(last)?.["#operator"] ? last : null;
       setRun({
-        statement, rows: plan ? rows.slice(0, -1) : rows, plan, transactionId: envelope?.transactionId, type: envelope?.queryType ?? "select",
+        statement, rows: plan && count === rows.length ? rows.slice(0, -1) : rows, total: plan ? count - 1 : count, plan, transactionId: envelope?.transactionId, type: envelope?.queryType ?? "select",
         ids: envelope?.mutatedDocumentIds, warnings: envelope?.warnings ?? [], took: performance.now() - begun,
         more: envelope ? null : () => start(statement, false, { most: most * 10 }),
       });
     } catch (error) {
-      if (signal.aborted) return setRun((/** @type {any} */ old) => ({ ...old, isRunning: false }));
+      if (signal.aborted) return;
       setRun({ statement, error, isSelection: statement !== text });
     }
   };
@@ -140,7 +144,7 @@ export function Query({ database }) {
       : run.more ? `The first ${counted(run.rows.length, "row")} in ${duration(run.took)}; there are more`
       : html`${run.type} in ${duration(run.took)}, at offset ${grouped(Number(run.transactionId))}${run.ids?.length ? `, ${counted(run.ids.length, "document")} changed` : ""}`}
       ${!run.isRunning && run.ids?.length > 0 && html` <${Undo} key=${run.transactionId} database=${database} offset=${Number(run.transactionId)} />`}</p>`}
-    ${run?.rows && !run.error && (run.rows.length > 0 || !(run.plan || run.ids?.length)) && html`<${Results} rows=${run.rows} view=${view} setView=${setView} more=${run.isRunning ? null : run.more} />`}
+    ${run?.rows && !run.error && (run.rows.length > 0 || !(run.plan || run.ids?.length)) && html`<${Results} name=${database} rows=${run.rows} total=${run.total} view=${view} setView=${setView} more=${run.isRunning ? null : run.more} />`}
     ${!run && html`<${Empty} title="Write a statement"><p><kbd>Ctrl Enter</kbd> runs it, or the part that is selected. <kbd>Ctrl Space</kbd> completes.</p></${Empty}>`}
     ${asked && html`<${Ask} asked=${asked} close=${() => setAsked(null)} />`}
     ${list && html`<${Statements} title=${list === "history" ? "History" : "Saved statements"} name=${`${list}.${database}`} close=${() => setList(null)}
@@ -150,12 +154,13 @@ export function Query({ database }) {
 
 /**
  * How many documents a statement would change; null, and why, where that is not known.
- * @param {string} database @param {{count: string, most: number}} change @param {any} args @param {AbortSignal} signal
+ * @param {string} database @param {import("../dql.js").Change} change @param {any} args @param {AbortSignal} signal
  */
 async function countOf(database, change, args, signal) {
+  if (change.count === null) return { count: change.number, problem: null };
   try {
     const { items } = await execute(database, change.count, args, { signal, quiet: true });
-    return { count: Math.min(Number(items[0] ?? 0), change.most), problem: null };
+    return { count: change.left(Number(items[0] ?? 0), args), problem: null };
   } catch (error) { return { count: null, problem: error }; }
 }
 
@@ -163,7 +168,7 @@ async function countOf(database, change, args, signal) {
 function Ask({ asked, close }) {
   const title = `${asked.verb} ${asked.count === null ? "documents" : counted(asked.count, "document")} of ${asked.of}`;
   return html`<${Dialog} title=${`${title}?`} close=${close}>
-    ${asked.problem && html`<p class="warning">The number is not known: ${asked.problem.message}</p>`}
+    ${asked.count === null && html`<p class="warning">The number is not known${asked.problem ? `: ${asked.problem.message}` : ": it depends on groups of rows"}</p>`}
     <p>Nothing was changed yet. Afterwards Undo beside the answer brings the former values back, as far as nobody has changed them meanwhile.</p>
     <div class="actions"><button type="button" class="danger" onClick=${asked.act}>${asked.verb} ${asked.count === null ? "them" : grouped(asked.count)}</button>
       <button type="button" autofocus onClick=${close}>Cancel</button></div></${Dialog}>`;
@@ -177,19 +182,6 @@ function Running({ begun, count }) {
     return () => clearInterval(timer);
   }, []);
   return html`Running for ${duration(Math.max(0, now - begun))} …${count > 0 ? ` ${counted(count, "row")} so far` : ""}`;
-}
-
-/** Takes an operation back. @param {{database: string, offset: number}} props */
-function Undo({ database, offset }) {
-  const [state, setState] = useState("");
-  const act = async () => {
-    setState("Undoing …");
-    try {
-      const { done, left, before } = await undo(database, offset, (sent, all) => setState(`Undoing ${grouped(sent)} of ${grouped(all)} …`));
-      setState(`Undone: ${counted(done, "document")}${left > 0 ? `; ${grouped(left)} changed by others meanwhile` : ""}${before > 0 ? `; ${grouped(before)} undone before` : ""}`);
-    } catch (error) { setState(`Not undone: ${/** @type {Error} */ (error).message}`); }
-  };
-  return state ? html`<b>${state}</b>` : html`<button type="button" onClick=${act}>Undo</button>`;
 }
 
 /** @param {string} database @param {string} statement @param {string} args */
@@ -209,7 +201,7 @@ function Statements({ title, name, close, choose }) {
   const [all, setAll] = useState(kept(name, /** @type {any[]} */ ([])));
   const [filter, setFilter] = useState("");
   const drop = (/** @type {any} */ one) => { const rest = all.filter((other) => other !== one); setAll(rest); keep(name, rest); };
-  return html`<${Dialog} title=${title} wide close=${close}>
+  return html`<${Dialog} title=${title} wide beside close=${close}>
     <div class="bar"><input aria-label="Filter" placeholder="Filter" value=${filter} onInput=${(/** @type {any} */ event) => setFilter(event.currentTarget.value)} />
       <span class="end"><button type="button" onClick=${() => save(`${name}.json`, [print(all, 2)], "application/json")}>Export</button></span></div>
     ${all.length === 0 && html`<p class="quiet">Nothing yet. Statements are kept in this browser only.</p>`}

@@ -6,7 +6,7 @@ import { call } from "../api.js";
 import { duration } from "../format.js";
 import { refine, route } from "../route.js";
 import { mayAdmin, note, useShared } from "../store.js";
-import { Empty, Problem, useLoaded } from "../parts/basics.js";
+import { Empty, Looking, Problem, useLoaded } from "../parts/basics.js";
 
 /** The services that tell of their settings and log. */
 export const SERVICES = ["auth-gateway", "replicator", "query-service", "attachment-store"];
@@ -32,7 +32,7 @@ export function Settings() {
       <label class="check"><input type="checkbox" checked=${query.set === "changed"} onChange=${(/** @type {any} */ event) => refine({ set: event.currentTarget.checked ? "changed" : "" })} />Only what was set</label></div>
     <${Level} key=${service} service=${service} />
     <${Problem} error=${found.error} retry=${found.again} />
-    <section class="card" aria-label="Settings">${found.value && html`<header><h2>Settings</h2><span class="end quiet">Version ${found.value.version}</span></header>`}
+    <section class="card" aria-label="Settings"><${Looking} found=${found} />${found.value && html`<header><h2>Settings</h2><span class="end quiet">Version ${found.value.version}</span></header>`}
       ${shown.length > 0 ? html`<table class="plain-table"><thead><tr><th scope="col">Name</th><th scope="col">Value</th><th scope="col">Comes from</th></tr></thead><tbody>
         ${shown.map((one) => html`<tr key=${one.name}><th scope="row"><code>${one.name}</code></th><td>${one.value === null ? html`<span class="quiet">not set</span>` : html`<code>${one.value}</code>`}</td>
           <td><span class=${`badge ${one.origin === "default" ? "" : "update"}`}>${one.origin}</span></td></tr>`)}</tbody></table>`

@@ -6,7 +6,7 @@ import { call } from "../api.js";
 import { bytes, duration, grouped } from "../format.js";
 import { address } from "../route.js";
 import { mayAdmin, note } from "../store.js";
-import { Problem, progress, Time, useLoaded, useRepeated } from "../parts/basics.js";
+import { Looking, Problem, progress, Time, useLoaded, useRepeated } from "../parts/basics.js";
 
 /** @param {{database: string}} props */
 export function Statements({ database }) {
@@ -33,7 +33,7 @@ export function Statements({ database }) {
           <td><code>${one.statement}</code>${one.code ? html` <span class="badge failed">${one.code}</span>` : ""}</td>
           <td>${/^\s*SELECT/i.test(one.statement) && html`<a class="button" href=${address(database, "query", [], { q: `ADVISE ${one.statement}` })}>Advise</a>`}</td></tr>`)}</tbody></table>`}</section>
     <section class="card" aria-label="Projection"><header><h2>Projection</h2>${mayAdmin("operate") && html`<span class="end"><button type="button" onClick=${() => act(() => call("POST", `${path}/rebuilds`, { body: {} }), "The projection is being built again")}>Rebuild</button></span>`}</header>
-      <${Problem} error=${projection.error} retry=${projection.again} />
+      <${Problem} error=${projection.error} retry=${projection.again} /><${Looking} found=${projection} />
       ${state && html`<dl class="facts">
         <div><dt>Stored in</dt><dd>${state.storage === null ? "not open" : state.storage === "postgres" ? "PostgreSQL" : "a folder"}</dd></div>
         <div><dt>Folded up to</dt><dd>${state.offset === null ? "–" : grouped(Number(state.offset))} of ${grouped(Number(state.head))}</dd></div>
@@ -42,7 +42,7 @@ export function Statements({ database }) {
         <div><dt>This process</dt><dd>${state.worker ?? "–"}</dd></div></dl>
         ${state.failure && html`<p class="warning">${state.failure}</p>`}
         ${state.rebuild && html`<p>Rebuilding: ${Math.round(Number(state.rebuild.share) * 100)} % <progress value=${Number(state.rebuild.share)} aria-label="Rebuild"></progress></p>`}`}
-      <h3>Indexes</h3><${Problem} error=${indexes.error} retry=${indexes.again} />
+      <h3>Indexes</h3><${Problem} error=${indexes.error} retry=${indexes.again} /><${Looking} found=${indexes} />
       ${indexes.value && html`<table class="plain-table"><thead><tr><th scope="col">Collection</th><th scope="col">Name</th><th scope="col">Fields</th><th scope="col">State</th><th scope="col">Size</th></tr></thead><tbody>
         ${indexes.value.indexes.filter((/** @type {any} */ one) => !one.collection.startsWith("__")).slice(0, 300).map((/** @type {any} */ one) => html`<tr key=${one._id}><td>${one.collection}</td><td>${one.name}</td><td><code>${one.fields.map((/** @type {any} */ field) => `${field.key.join(".")}${field.direction === "desc" ? " DESC" : ""}`).join(", ") || one.definition}</code></td>
           <td><span class=${`badge ${one.state === "ready" ? "ok" : "state-behind"}`}>${one.state}</span> ${one.kind === "primary" ? html`<span class="quiet">by id</span>` : ""}</td><td>${one.bytes === undefined ? "" : bytes(Number(one.bytes))}</td></tr>`)}</tbody></table>`}</section>`;

@@ -7,7 +7,7 @@ import { bytes, counted, grouped } from "../format.js";
 import { address } from "../route.js";
 import { mayAdmin, note } from "../store.js";
 import { collections } from "../schema.js";
-import { copy, Dialog, Problem, Time, useLoaded, useRepeated } from "../parts/basics.js";
+import { copy, Dialog, Looking, Problem, Time, useLoaded, useRepeated } from "../parts/basics.js";
 
 /** Collections in the list of the largest. */
 const LARGEST = 20;
@@ -31,7 +31,7 @@ export function Storage({ database }) {
   const text = figures.value ?? "";
   const [free, size] = [byLabel(text, "mimeo_disk_free_bytes", "volume"), byLabel(text, "mimeo_disk_size_bytes", "volume")];
   const log = /^mimeo_log_size_bytes(?:\{[^}]*\})? (\S+)$/m.exec(text)?.[1];
-  return html`<section class="card" aria-label="Disks"><h2>Disks</h2><${Problem} error=${figures.error} retry=${figures.again} />
+  return html`<section class="card" aria-label="Disks"><h2>Disks</h2><${Problem} error=${figures.error} retry=${figures.again} /><${Looking} found=${figures} />
       ${Object.keys(size).length > 0 && html`<table class="plain-table"><thead><tr><th scope="col">Folder</th><th scope="col">Used</th><th scope="col">Free</th><th scope="col">Size</th></tr></thead><tbody>
         ${Object.entries(size).map(([volume, whole]) => html`<tr key=${volume}><th scope="row"><code>${volume}</code></th>
           <td><meter min="0" max=${whole} low=${whole * 0.8} high=${whole * 0.95} optimum="0" value=${whole - (free[volume] ?? 0)} aria-label=${`${volume}: used`}></meter> ${Math.round((1 - (free[volume] ?? 0) / whole) * 100)} %</td>
@@ -46,7 +46,7 @@ function Collections({ database }) {
   const found = useLoaded(() => collections(database), [database]);
   const all = [...(found.value ?? [])].sort((a, b) => Number(b.bytes ?? 0) - Number(a.bytes ?? 0));
   const sum = all.reduce((total, one) => total + Number(one.bytes ?? 0), 0);
-  return html`<section class="card" aria-label="Collections"><header><h2>Collections</h2><span class="end quiet">${found.value && `${counted(all.length, "collection")}, ${bytes(sum)}`}</span></header><${Problem} error=${found.error} retry=${found.again} />
+  return html`<section class="card" aria-label="Collections"><header><h2>Collections</h2><span class="end quiet">${found.value && `${counted(all.length, "collection")}, ${bytes(sum)}`}</span></header><${Problem} error=${found.error} retry=${found.again} /><${Looking} found=${found} />
     ${all.length > 0 && html`<table class="plain-table"><thead><tr><th scope="col">Collection</th><th scope="col">Documents</th><th scope="col">Size</th><th scope="col">Mean</th><th scope="col">Share</th></tr></thead><tbody>
       ${all.slice(0, LARGEST).map((one) => html`<tr key=${one.name}><th scope="row"><a href=${address(database, "data", [one.name])}>${one.name}</a></th><td>${grouped(Number(one.documents ?? 0))}</td><td>${bytes(Number(one.bytes ?? 0))}</td>
         <td>${one.documents ? bytes(Number(one.bytes ?? 0) / Number(one.documents)) : "–"}</td><td><meter min="0" max=${Math.max(sum, 1)} value=${Number(one.bytes ?? 0)} aria-label=${`Share of ${one.name}`}></meter></td></tr>`)}</tbody></table>
@@ -68,7 +68,7 @@ function Files({ database }) {
   const course = check.value;
   return html`<section class="card" aria-label="Attachments"><header><h2>Attachments</h2><span class="end">${mayAdmin("operate") && html`<button type="button" disabled=${course?.running} onClick=${verify}>Verify all</button>`}
       ${mayAdmin("own") && html`<button type="button" onClick=${() => setCollecting(true)}>Remove unmentioned</button>`}</span></header>
-    <${Problem} error=${usage.error ?? check.error} retry=${() => { usage.again(); check.again(); }} />
+    <${Problem} error=${usage.error ?? check.error} retry=${() => { usage.again(); check.again(); }} /><${Looking} found=${usage} />
     ${facts && html`<dl class="facts"><div><dt>Stored</dt><dd>${counted(Number(facts.attachments), "attachment")}, ${bytes(Number(facts.bytes))}</dd></div>
       <div><dt>Quota</dt><dd>${facts.quotaBytes === null ? "none" : bytes(Number(facts.quotaBytes))}</dd></div>
       <div><dt>Unfinished uploads</dt><dd>${grouped(Number(facts.uploads))}, ${bytes(Number(facts.uploadBytes))}</dd></div>

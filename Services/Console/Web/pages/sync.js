@@ -106,6 +106,7 @@ function Session({ database, one, peer, end, close }) {
   };
   const facts = [
     ...(one ? [["User", one.userID]] : []), ["Peer key", one?.peerKey ?? peer?.peerKey ?? "none"],
+    ...(one?.peerKey && !peer ? [["Device", device(one.peerKey)]] : []),
     ...(peer ? [["Device", peer.deviceName ?? "–"], ["System", [peer.os, peer.dittoSdkVersion].filter(Boolean).join(", ") || "–"], ["Connections", (peer.connections ?? []).map((/** @type {any} */ link) => link.connectionType).join(", ") || "–"]] : []),
     ...(one ? [["Session", one.session ?? one.number], ["Since", exactTime(Number(one.sinceMilliseconds))], ["Subscriptions catching up", one.catchingUp],
       ["Taken up to offset", grouped(Number(one.offset))], ["Behind the log", grouped(Number(one.lag))], ["Bytes waiting", bytes(Number(one.unsentBytes))]] : []),

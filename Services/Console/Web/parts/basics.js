@@ -1,7 +1,7 @@
 // @ts-check
 /** Small parts that every page uses: errors at their place, empty places, times, dialogs, copying. */
 
-import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { ago, exactTime } from "../format.js";
 import { dropNote, isAway, note, notes, session, useShared } from "../store.js";
 
@@ -82,6 +82,9 @@ export function Refreshed({ found }) {
   return html`<${LiveBadge} link=${{ open: !found.error, error: found.error, at: found.at }} />`;
 }
 
+/** The place of something that is looked for; empty once it was found, or was not. @param {{found: {value: any, error: any}}} props */
+export function Looking({ found }) { return found.value || found.error ? null : html`<p class="quiet" role="status">Looking …</p>`; }
+
 /** Whether something is looked for, was found, or was not. @param {any} found @param {(value: any) => string} text */
 export function progress(found, text) { return found.value ? text(found.value) : found.error ? "" : "Looking …"; }
 
@@ -128,18 +131,24 @@ export function Time({ at }) {
 }
 
 /**
- * A dialog over the page. Escape and its button close it, and a press beside it as long as nothing was typed,
- * which would be lost.
- * @param {{title: string, close?: () => void, wide?: boolean, children?: any}} props
+ * A dialog over the page. Escape and its button close it; a press beside it does as long as nothing was typed,
+ * which would be lost. The focus goes back to the element that had it.
+ * @param {{title: string, close?: () => void, wide?: boolean, beside?: boolean, children?: any}} props
+ *   `beside`: whether a press beside it closes it, whatever was typed.
  */
-export function Dialog({ title, close, wide, children }) {
+export function Dialog({ title, close, wide, beside, children }) {
   const element = useRef(/** @type {any} */ (null));
   const isTouched = useRef(false);
   const touch = () => { isTouched.current = true; };
-  useEffect(() => { if (!element.current.open) element.current.showModal(); }, []);
+  useLayoutEffect(() => {
+    const own = element.current;
+    if (!own.open) own.showModal();
+    // Only a dialog that is closed before it goes gives the focus back.
+    return () => own.close();
+  }, []);
   const press = (/** @type {PointerEvent} */ event) => {
     // Its backdrop is the dialog's own, outside of its box.
-    if (event.target !== element.current || isTouched.current) return;
+    if (event.target !== element.current || !(beside ?? !isTouched.current)) return;
     const { left, right, top, bottom } = element.current.getBoundingClientRect();
     if (event.clientX < left || event.clientX > right || event.clientY < top || event.clientY > bottom) close?.();
   };

@@ -27,17 +27,18 @@ const WIDEST_ID = 180;
 
 /**
  * The layout of a table.
- * @param {string | null} name Its name in the browser's storage; null if it is not kept.
+ * @param {string} name Its name in the browser's storage.
  * @returns {[Layout, (next: Layout) => void]}
  */
 export function useLayout(name) {
-  const [layout, setLayout] = useState(() => {
-    const found = name === null ? null : kept(`columns.${name}`, /** @type {any} */ (null));
+  const [changes, setChanges] = useState(0);
+  const layout = useMemo(() => {
+    const found = kept(`columns.${name}`, /** @type {any} */ (null));
     return /** @type {Layout} */ ({ visible: Array.isArray(found?.visible) ? found.visible : null, widths: found?.widths ?? {} });
-  });
+  }, [name, changes]);
   return [layout, (next) => {
-    setLayout(next);
-    if (name !== null) keep(`columns.${name}`, next);
+    keep(`columns.${name}`, next);
+    setChanges((/** @type {number} */ n) => n + 1);
   }];
 }
 
@@ -49,21 +50,30 @@ function widthOf(key, rows) {
   return Math.round(Math.max(NARROWEST, Math.min(key === "_id" ? WIDEST_ID : WIDEST, wanted)));
 }
 
-/**
- * Columns of rows: the fields that the layout names, else the most frequent ones of the first level.
- * @param {any[]} rows @param {number} most @param {Layout} layout
- * @returns {{columns: any[], available: string[]}} `available` has all fields of the sample.
- */
-export function useColumns(rows, most, layout) {
+/** Rows by which the columns are chosen, and what changes with them. @param {any[]} rows */
+function sampled(rows) {
   const sample = rows.length > SAMPLE ? rows.slice(0, SAMPLE) : rows;
-  const ends = [sample.length, sample[0], sample[sample.length - 1]];
-  const available = useMemo(() => {
+  return { sample, ends: [sample.length, sample[0], sample[sample.length - 1]] };
+}
+
+/** The fields of the first level of rows, the most frequent ones first. @param {any[]} rows @returns {string[]} */
+export function useFields(rows) {
+  const { sample, ends } = sampled(rows);
+  return useMemo(() => {
     const found = shape(sample, 1).map(({ path }) => path[0]);
     return found.includes("_id") ? ["_id", ...found.filter((key) => key !== "_id")] : found;
   }, ends);
+}
+
+/**
+ * Columns of rows: the fields that the layout names, else the first ones.
+ * @param {any[]} rows @param {string[]} available @param {number} most @param {Layout} layout
+ */
+export function useColumns(rows, available, most, layout) {
+  const { sample, ends } = sampled(rows);
   const names = layout.visible ?? available.slice(0, most);
   const widths = useMemo(() => new Map(names.map((key) => [key, widthOf(key, sample)])), [...ends, names.join("\u0000")]);
-  const columns = names.map((key) => {
+  return names.map((key) => {
     const own = layout.widths[key];
     const natural = widths.get(key) ?? NARROWEST;
     return {
@@ -73,11 +83,10 @@ export function useColumns(rows, most, layout) {
       right: ["integer", "double"].includes(kind(rows[0]?.[key])),
     };
   });
-  return { columns, available };
 }
 
-/** Which columns are shown, and in which order. @param {{shown: string[], available: string[], layout: Layout, change: (next: Layout) => void, close: () => void}} props */
-export function Columns({ shown, available, layout, change, close }) {
+/** Which columns are shown, and in which order. @param {{shown: string[], available: string[], of: string, layout: Layout, change: (next: Layout) => void, close: () => void}} props `of`: whose columns they are. */
+export function Columns({ shown, available, of, layout, change, close }) {
   const others = available.filter((key) => !shown.includes(key));
   const set = (/** @type {string[]} */ visible) => change({ ...layout, visible });
   const move = (/** @type {number} */ index, /** @type {number} */ step) => {
@@ -90,8 +99,8 @@ export function Columns({ shown, available, layout, change, close }) {
       onChange=${() => set(index >= 0 ? shown.filter((one) => one !== key) : [...shown, key])} />${keyText(key)}</label>
     ${index >= 0 && html`<span class="end"><button type="button" aria-label=${`${keyText(key)} further to the left`} disabled=${index === 0} onClick=${() => move(index, -1)}>↑</button>
       <button type="button" aria-label=${`${keyText(key)} further to the right`} disabled=${index === shown.length - 1} onClick=${() => move(index, 1)}>↓</button></span>`}</li>`;
-  return html`<${Dialog} title="Columns" close=${close}>
-    <p class="quiet">The edge of a column's title can be dragged. This browser keeps it for this collection.</p>
+  return html`<${Dialog} title="Columns" beside close=${close}>
+    <p class="quiet">The edge of a column's title can be dragged. This browser keeps it for ${of}.</p>
     <ul class="columns scroll">${shown.map(line)}${others.map((key) => line(key, -1))}</ul>
     <div class="actions"><button type="button" class="main" onClick=${close}>Done</button>
       <button type="button" onClick=${() => change({ visible: null, widths: {} })}>As at first</button></div></${Dialog}>`;

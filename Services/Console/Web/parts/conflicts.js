@@ -7,7 +7,7 @@ import { call, execute, serves } from "../api.js";
 import { by, useDevices } from "../author.js";
 import { conflictChoice } from "../dql.js";
 import { print } from "../exact.js";
-import { counted, idText, pathText, preview } from "../format.js";
+import { counted, grouped, idText, pathText, preview } from "../format.js";
 import { address } from "../route.js";
 import { note } from "../store.js";
 import { Empty, Problem, Time, useLoaded } from "./basics.js";
@@ -20,6 +20,11 @@ export async function conflictsOf(database, collection, id) {
   const path = `/api/v5/conflicts/${pathName(collection)}`;
   const part = id === undefined ? "?limit=1000" : `/${pathID(id)}`;
   return call("GET", path + part, { database, quiet: true });
+}
+
+/** Writes that knew nothing of each other, in words. @param {any[]} offsets Those of the other writes, as far as they are known. */
+export function atTheSameTime(offsets) {
+  return `at the same time as ${offsets.length > 0 ? `offset ${offsets.map((one) => grouped(Number(one))).join(" and ")}` : "an earlier write"}`;
 }
 
 /**
@@ -66,6 +71,6 @@ export function ConflictList({ database, collection, found }) {
       <thead><tr><th scope="col">Document</th><th scope="col">Fields</th></tr></thead><tbody>${documents.map((one) => html`<tr key=${print(one.id)}>
         <th scope="row"><a href=${address(database, "data", [collection, print(one.id)])}>${idText(one.id)}</a></th>
         <td>${one.paths.map((/** @type {string[]} */ path) => html`<code class="badge" key=${path.join("\u0000")}>${pathText(path)}</code>`)}</td></tr>`)}</tbody></table>`
-    : found.isLoading ? html`<p class="quiet">Looking …</p>`
-    : html`<${Empty} title="No concurrent values"><p>Two devices that write one field without knowing of each other leave both values here, until somebody chooses.</p></${Empty}>`}</div>`;
+    : !found.value && found.isLoading ? html`<p class="quiet">Looking …</p>`
+    : !found.error && html`<${Empty} title="No concurrent values"><p>Two devices that write one field without knowing of each other leave both values here, until somebody chooses.</p></${Empty}>`}</div>`;
 }

@@ -78,14 +78,14 @@ export function merged(rows, changed, found, { path, isDescending, most }) {
 
 /**
  * @param {string} database
- * @param {{collection: string, condition: string, statement: string, sort: string, most: number, signal: AbortSignal, onConnection?: (state: any) => void}} wanted
- *   `condition` begins with WHERE, or is empty.
+ * @param {{collection: string, condition: string, statement: string, sort: string, most: number, signal: AbortSignal, told?: (count: number) => void, onConnection?: (state: any) => void}} wanted
+ *   `condition` begins with WHERE, or is empty; `told` is called with the number of rows while they are read.
  * @returns {AsyncGenerator<{rows: any[], changed: Set<string>}>}
  */
-export async function* followed(database, { collection, condition, statement, sort, most, signal, onConnection }) {
+export async function* followed(database, { collection, condition, statement, sort, most, signal, told, onConnection }) {
   const [, key] = /^(\w+|`(?:[^`]|``)+`)( DESC)?$/.exec(sort) ?? [];
   const sorting = { path: key !== undefined ? [key.replace(/^`|`$/g, "").replaceAll("``", "`")] : sort.replace(/ DESC$/, "") === place(collection, [""]) ? [""] : null, isDescending: / DESC$/.test(sort), most };
-  const read = () => executeRows(database, statement, {}, { most: Infinity, signal, quiet: true });
+  const read = () => executeRows(database, statement, {}, { most: Infinity, signal, told, quiet: true });
   const first = await read();
   let { rows } = first;
   yield { rows, changed: new Set() };

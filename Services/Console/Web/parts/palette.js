@@ -32,7 +32,7 @@ export function Palette({ close, databases }) {
     setAt(next);
     list.current?.children[next]?.scrollIntoView({ block: "nearest" });
   };
-  return html`<${Dialog} title="Go to" close=${close}>
+  return html`<${Dialog} title="Go to" beside close=${close}>
     <input autofocus aria-label="Page, collection, or collection/id" placeholder="Page, collection, or collection/id" value=${typed}
       role="combobox" aria-expanded="true" aria-controls="places" aria-activedescendant=${`place-${at}`}
       onInput=${(/** @type {any} */ event) => { setTyped(event.currentTarget.value); setAt(0); }}

@@ -5,6 +5,7 @@
  */
 
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
+import { device } from "../author.js";
 import { bytes, counted, shortened } from "../format.js";
 
 /** Heights of the picture, for few peers and for more. */
@@ -46,7 +47,7 @@ export function network(sessions, graph) {
   const nodes = new Map();
   for (const session of sessions) {
     const key = session.peerKey ?? `session-${session.session ?? session.number}`;
-    nodes.set(key, { key, name: session.userID, about: session.peerKey ? session.peerKey.slice(0, 9) : "", session, peer: null });
+    nodes.set(key, { key, name: session.userID, about: session.peerKey ? device(session.peerKey) : "", session, peer: null });
   }
   for (const peer of graph?.peers ?? []) {
     const node = nodes.get(peer.peerKey) ?? { key: peer.peerKey, name: "", about: "", session: null, peer: null };

@@ -37,7 +37,11 @@ export function Tester({ database, apiKeys }) {
   const [state, setState] = useState({ answer: /** @type {any} */ (null), error: /** @type {any} */ (null) });
   const replicator = `/admin/replicator/databases/${encodeURIComponent(database)}`;
   const sessions = useLoaded(async () => {
-    try { return (await call("GET", `${replicator}/sessions`, { quiet: true })).sessions; } catch { return []; }
+    try { return (await call("GET", `${replicator}/sessions`, { quiet: true })).sessions; } catch (error) {
+      // The replicator opens a database with its first peer.
+      if (/** @type {any} */ (error).status === 404) return [];
+      throw error;
+    }
   }, [database]);
   const knowsSessions = useLoaded(async () => mayAdmin("operate") && serves("/admin/replicator/databases/{database}/sessions/{session}"), []);
   /** @type {any[]} */
@@ -58,6 +62,7 @@ export function Tester({ database, apiKeys }) {
     if (form.who === "apiKey") return { apiKey: form.apiKey || apiKeys[0]?.id };
     if (form.who === "account") return { account: form.user.trim() };
     if (form.who === "session") {
+      if (sessions.error) throw sessions.error;
       if (!session.value) throw new Error(open.length ? "The session has ended: choose another one" : "No peer is connected");
       return { permissions: session.value.permissions, user: session.value.userID, ...(session.value.peerKey ? { peer: session.value.peerKey } : {}) };
     }
@@ -93,7 +98,7 @@ export function Tester({ database, apiKeys }) {
       <label>Identity<select value=${form.who} onChange=${set("who")}><option value="permissions">Permissions</option>${knowsSessions.value && html`<option value="session">A connected user</option>`}<option value="account">An account</option><option value="apiKey">API key</option><option value="token">Access token</option></select></label>
       ${form.who === "apiKey" && html`<label class="wide">Key<select value=${form.apiKey} onChange=${set("apiKey")}>${apiKeys.map((one) => html`<option key=${one.id} value=${one.id}>${one.name}</option>`)}</select></label>`}
       ${form.who === "account" && html`<label class="wide">Name<input required value=${form.user} onInput=${set("user")} /></label>`}
-      ${form.who === "session" && html`<label class="wide">Session<select value=${chosen} onChange=${(/** @type {any} */ event) => setForm({ ...form, session: event.currentTarget.value, subscription: "", args: "" })}>${open.length === 0 && html`<option value="">no peer is connected</option>`}${open.map((one) => html`<option key=${one.session} value=${one.session}>${one.userID}${one.peerKey ? ` on ${device(one.peerKey)}` : ""}</option>`)}</select></label>`}
+      ${form.who === "session" && html`<label class="wide">Session<select value=${chosen} onChange=${(/** @type {any} */ event) => setForm({ ...form, session: event.currentTarget.value, subscription: "", args: "" })}>${open.length === 0 && html`<option value="">${sessions.error ? "the sessions are not known" : sessions.value ? "no peer is connected" : "Looking …"}</option>`}${open.map((one) => html`<option key=${one.session} value=${one.session}>${one.userID}${one.peerKey ? ` on ${device(one.peerKey)}` : ""}</option>`)}</select></label>`}
       ${form.who === "permissions" && html`<label class="wide">Permissions as JSON<input class="code" spellcheck=${false} value=${form.permissions} onInput=${set("permissions")} /></label><label>User<input placeholder="any" value=${form.user} onInput=${set("user")} /></label>`}
       ${form.who === "token" && html`<label class="wide">Access token<input type="password" autocomplete="off" value=${form.token} onInput=${set("token")} /></label>`}
       <label class="start">Collection<input required value=${form.collection} onInput=${set("collection")} /></label><label class="wide">Id<input class="code" required value=${form.id} onInput=${set("id")} /></label>

@@ -1,8 +1,10 @@
 // @ts-check
 /** Taking an operation back, by the changes that the log has of its documents. */
 
+import { html, useState } from "../vendor/preact.js";
 import { breath, call, CallError, client } from "../api.js";
 import { print } from "../exact.js";
+import { counted, grouped } from "../format.js";
 import { deletingInserted, insertingAgain, takingBack } from "../reversal.js";
 
 /** Statements of one request, and characters of their arguments: each request is all or nothing. */
@@ -98,4 +100,17 @@ export async function undoWhole(database, answer) {
   const { left, before } = await undo(database, Number(answer.transactionId));
   if (before > 0) throw new Error("it was undone before");
   if (left > 0) throw new Error("it was changed again meanwhile, or is gone");
+}
+
+/** The button that takes an operation back, and then its outcome. @param {{database: string, offset: number, title?: string}} props */
+export function Undo({ database, offset, title = "Undo" }) {
+  const [state, setState] = useState("");
+  const act = async () => {
+    setState("Undoing …");
+    try {
+      const { done, left, before } = await undo(database, offset, (sent, all) => setState(`Undoing ${grouped(sent)} of ${grouped(all)} …`));
+      setState(`Undone: ${counted(done, "document")}${left > 0 ? `; ${grouped(left)} changed by others meanwhile` : ""}${before > 0 ? `; ${grouped(before)} undone before` : ""}`);
+    } catch (error) { setState(`Not undone: ${/** @type {Error} */ (error).message}`); }
+  };
+  return state ? html`<b>${state}</b>` : html`<button type="button" onClick=${act}>${title}</button>`;
 }

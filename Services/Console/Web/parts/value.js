@@ -2,10 +2,10 @@
 /** Values as a tree, in which long lists open in parts, and as single cells. All text goes through the page's
  * text nodes, so HTML in a document is shown and never run. */
 
-import { html, useState } from "../vendor/preact.js";
+import { html, useMemo, useState } from "../vendor/preact.js";
 import { isFilter } from "../dql.js";
 import { kind, print } from "../exact.js";
-import { bytes, grouped, keyText, pathText, preview, shortened } from "../format.js";
+import { bytes, counted, grouped, keyText, pathText, preview, shortened } from "../format.js";
 
 const STEP = 100;
 const LONGEST = 2000;
@@ -23,12 +23,42 @@ export function Cell({ value, most = 120 }) {
 /** Characters of a text of JSON that are shown at first. */
 const TEXT = 200_000;
 
-/** A value as a text of JSON, whole: a long one in parts. @param {{value: any}} props */
+/** The beginning of a value's JSON, and what is left: of a list only its beginning is printed. @param {any} value @param {number} most */
+function beginning(value, most) {
+  if (!Array.isArray(value)) {
+    const text = print(value, 2);
+    return { text: text.slice(0, most), rest: text.length > most ? `${grouped(text.length - most)} more characters` : null };
+  }
+  const parts = [];
+  for (let size = 0; size < most && parts.length < value.length; size += parts[parts.length - 1].length) parts.push(print(value[parts.length], 2).replaceAll("\n", "\n  "));
+  const left = value.length - parts.length;
+  const text = value.length === 0 ? "[]" : `[\n  ${parts.join(",\n  ")}${left > 0 ? ",\n  …" : "\n]"}`;
+  return { text: text.slice(0, most), rest: left > 0 ? counted(left, "more row") : text.length > most ? `${grouped(text.length - most)} more characters` : null };
+}
+
+/** Characters of one part of it. */
+const PART = 8_000;
+
+/** A text in parts that end with a line, where lines are no longer than a part. @param {string} text */
+function partsOf(text) {
+  const parts = [];
+  for (let at = 0; at < text.length;) {
+    const line = text.lastIndexOf("\n", at + PART);
+    const isLast = at + PART >= text.length;
+    const end = isLast ? text.length : line > at ? line : at + PART;
+    parts.push(text.slice(at, end));
+    // The end of a part is the end of its line.
+    at = end + (!isLast && line > at ? 1 : 0);
+  }
+  return parts;
+}
+
+/** A value as a text of JSON: a long one in parts. @param {{value: any}} props */
 export function Text({ value }) {
   const [most, setMost] = useState(TEXT);
-  const text = print(value, 2);
-  return html`<div class="json-text"><pre tabIndex="0" aria-label="JSON" role="group">${text.slice(0, most)}</pre>
-    ${text.length > most && html`<button type="button" onClick=${() => setMost(most * 10)}>${grouped(text.length - most)} more characters</button>`}</div>`;
+  const { text, rest } = useMemo(() => beginning(value, most), [value, most]);
+  return html`<div class="json-text"><div tabIndex="0" aria-label="JSON" role="group">${partsOf(text).map((part, index) => html`<pre key=${index}>${part}</pre>`)}</div>
+    ${rest && html`<button type="button" onClick=${() => setMost(most * 10)}>${rest}</button>`}</div>`;
 }
 
 /**
