@@ -1,5 +1,8 @@
 """The judge of the consistency campaign is judged: hand-made histories that break each claim, and others that keep it."""
 
+import ast
+import contextlib
+import inspect
 import math
 import pathlib
 import sys
@@ -135,8 +138,10 @@ BREAKING = {
     },
     "C5": {
         "a reply without its post": [
-            add("a", "p", 1, to="posts"), look("b", "p", 5, "posts"), add("b", "r", 7, to="replies"),
-            look("c", "r", 9, "replies"), look("c", [], 11, "posts")],
+            add("a", "p", 1), look("b", "p", 5), add("b", "r", 7), look("c", "r", 9)],
+        "a reply without its post in another set of the collection": [
+            add("a", "p", 1, to="s-1"), look("b", "p", 5, "s-1"), add("b", "r", 7, to="s-2"),
+            look("c", "r", 9, "s-2"), look("c", [], 11, "s-1")],
         "two writes of one author in the wrong order": [
             add("a", "x", 1), add("a", "y", 3), look("b", "y", 5)],
         "a peer forgets what it has read": [add("a", "x", 1), look("b", "x", 5), look("b", [], 7)],
@@ -144,6 +149,12 @@ BREAKING = {
         "over three authors": [
             add("a", "x", 1), look("b", "x", 3), add("b", "y", 5), look("c", "xy", 7), add("c", "z", 9),
             look("d", "yz", 11)],
+        "over HTTP a reply without its post in another collection": [
+            add("a", "p", 1, to="posts"), look("b", "p", 5, "posts"), add("b", "r", 7, to="replies"),
+            look("http1", "r", 9, "replies"), look("http1", [], 11, "posts")],
+        "over HTTP two collections of one peer": [
+            add("a", "x", 1, to="posts"), add("a", "y", 3, to="replies"), look("http1", "y", 5, "replies"),
+            look("http1", [], 7, "posts")],
     },
     "C6": {
         "one of two documents": [transact("a", "t", "pq", 1), pairs(p="t")],
@@ -175,6 +186,7 @@ BREAKING = {
             txn("http1", 20, ("read", "x", [1, 2])), txn("http2", 21, ("read", "x", [2, 1]))],
         "a lost append": [txn("http1", 1, ("append", "x", 1)), txn("http2", 5, ("read", "x", []))],
         "an append twice": [txn("http1", 1, ("append", "x", 1)), txn("http2", 5, ("read", "x", [1, 1]))],
+        "an element is of nobody": [txn("http1", 1, ("read", "x", [9]))],
         "a refused append shows": [
             txn("http1", 1, ("append", "x", 1), outcome="fail"), txn("http2", 5, ("read", "x", [1]))],
         "a part of a transaction is read": [
@@ -196,6 +208,7 @@ BREAKING = {
         "the former content comes back in place of the new one": [
             insert("a", "x", 1), delete("a", "x", 3), insert("a", "y", 5), tokens(d="x")],
         "a document is lost": [insert("a", "x", 1), tokens()],
+        "a token is of nobody": [tokens(d="x")],
         "a touch of the deleter is no excuse": [
             insert("a", "x", 1), delete("b", "x", 5), op("b", "touch", 7, document="d"), tokens(d="x")],
         "an insertion after the deletion is lost": [
@@ -255,6 +268,9 @@ KEEPING = {
         "a reply after its post": [
             add("a", "p", 1, to="posts"), look("b", "p", 5, "posts"), add("b", "r", 7, to="replies"),
             look("c", "r", 9, "replies"), look("c", "p", 11, "posts")],
+        "a peer catches up with one collection before another": [
+            add("a", "p", 1, to="posts"), look("b", "p", 5, "posts"), add("b", "r", 7, to="replies"),
+            look("c", "r", 9, "replies"), look("c", [], 11, "posts")],
         "the post was read before the reply was": [
             add("a", "p", 1, to="posts"), look("b", "p", 5, "posts"), add("b", "r", 7, to="replies"),
             look("c", [], 9, "posts"), look("c", "r", 11, "replies")],
@@ -318,6 +334,28 @@ KEEPING = {
 }
 
 
+def rules(module):
+    """The lines of each place of a module that tells a violation: one for each rule of the claim."""
+    calls = [node for node in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(node, ast.Call)]
+    return [(call.lineno, call.end_lineno) for call in calls if getattr(call.func, "id", None) == "Violation"]
+
+
+@contextlib.contextmanager
+def noting_rules(module):
+    """While it lasts, the lines at which a module tells violations are added to the list."""
+    lines, violation = [], module.Violation
+
+    def noting(*arguments):
+        lines.append(sys._getframe(1).f_lineno)
+        return violation(*arguments)
+
+    module.Violation = noting
+    try:
+        yield lines
+    finally:
+        module.Violation = violation
+
+
 class Judge(unittest.TestCase):
     def test_each_claim_has_three_histories_that_break_it_and_three_that_keep_it(self):
         for cases in (BREAKING, KEEPING):
@@ -333,6 +371,26 @@ class Judge(unittest.TestCase):
                     shown = {operation.number for operation in found[0].operations}
                     self.assertTrue(shown)
                     self.assertLessEqual(shown, {operation.number for operation in case})
+
+    def test_each_rule_has_a_history_that_no_other_rule_finds(self):
+        for claim, module in CLAIMS.items():
+            found = []
+            for case in BREAKING[claim].values():
+                with noting_rules(module) as lines:
+                    module.judge(history(*case))
+                found.append(set(lines))
+            for first, last in rules(module):
+                with self.subTest(claim=claim, line=first):
+                    self.assertTrue(any(lines and all(first <= line <= last for line in lines) for lines in found))
+
+    def test_gaps_over_collections_are_counted_and_break_nothing(self):
+        case = history(
+            add("a", "p", 1, to="posts"), add("a", "r", 3, to="replies"), look("c", "r", 9, "replies"),
+            look("c", [], 11, "posts"), add("a", "q", 13, to="posts"), look("d", "q", 15, "posts"))
+        broken = [violation.claim for violation in judge(case)]
+        self.assertEqual(broken, ["C5"])  # d misses p within the collection
+        self.assertEqual([violation.message for violation in CLAIMS["C5"].over_collections(case)],
+                         ["c saw r and not p, which its author knew"])
 
     def test_a_history_that_keeps_a_claim_breaks_none(self):
         for claim, cases in KEEPING.items():
@@ -350,6 +408,20 @@ class Judge(unittest.TestCase):
 
 
 class Lines(unittest.TestCase):
+    def test_what_a_replica_lost_when_it_was_put_back_is_unknown(self):
+        lines = [
+            '{"at": 1, "op": 0, "client": "a", "door": "peer", "event": "invoke", "kind": "add",'
+            ' "data": {"set": "s", "element": "x"}}',
+            '{"at": 2, "op": 0, "event": "ok", "data": {}}',
+            '{"at": 3, "op": 1, "client": "b", "door": "peer", "event": "invoke", "kind": "read-set",'
+            ' "data": {"set": "s", "final": true}}',
+            '{"at": 4, "op": 1, "event": "ok", "data": {"elements": []}}',
+        ]
+        self.assertEqual([violation.claim for violation in judge(operations(lines))], ["C2"])
+        doubted = operations([*lines, '{"at": 5, "op": 0, "event": "info", "data": {"doubted": true}}'])
+        self.assertEqual((doubted[0].outcome, doubted[0].ended), ("info", math.inf))
+        self.assertEqual(judge(doubted), [])
+
     def test_an_operation_without_an_answer_has_an_unknown_outcome(self):
         lines = [
             '{"run": {"seed": 1}}',

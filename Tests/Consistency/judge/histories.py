@@ -7,8 +7,10 @@ sent and a line when its outcome is known:
     {"at": 1.2, "op": 5, "client": "a", "door": "peer", "event": "invoke", "kind": "add", "data": {…}}
     {"at": 1.3, "op": 5, "event": "ok", "data": {…}}          also "fail" and "info"
 
-`ok`: it happened. `fail`: an answer said that it did not happen. `info`: nobody knows; such an operation may take effect
-at any time after it was sent. Times are seconds of one monotonic clock. A client does one thing at a time.
+`ok`: it happened. `fail`: an answer said that it did not happen. `info`: nobody knows; such an operation may take
+effect at any time after it was sent. An `info` after an `ok` takes that back: the replica was put back to an earlier
+moment.
+Times are seconds of one monotonic clock. A client does one thing at a time.
 """
 
 import dataclasses
@@ -91,8 +93,7 @@ def operations(lines):
         operation = found[number]
         operation.outcome = record["event"]
         operation.data.update(record.get("data") or {})
-        if operation.outcome != INFO:
-            operation.ended = record["at"]
+        operation.ended = math.inf if operation.outcome == INFO else record["at"]
     return sorted(found.values(), key=lambda operation: operation.began)
 
 
