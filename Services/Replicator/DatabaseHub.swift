@@ -337,7 +337,7 @@ package actor DatabaseHub {
             for place in told.changes.indices where told.changes[place].gone == nil {
                 told.changes[place].matches = found.matches[place]
             }
-            return LiveStream.Concerned(operation: told, numbers: found.numbers)
+            return CommitTail.Commit(told, queries: found.numbers)
         }
         return feed.append(operations, waking: waking)
     }

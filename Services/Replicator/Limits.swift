@@ -5,8 +5,6 @@ public enum Limits {
     /// Their bytes in memory, states before and after included: a second of a busy database. A session
     /// further behind catches up from the materialization, which costs about as much.
     public static let liveBytes = 8 * 1_048_576
-    /// About what a change in memory takes besides its bytes: three arrays' headers and rounding, its key.
-    static let liveChangeBytes = 160
     /// Approximate bytes of operations that a session takes at a time.
     public static let liveBatchBytes = 524_288
     /// Operations that a session takes at a time.

@@ -201,17 +201,16 @@ struct FanOutTests {
     // MARK: The stream
 
     private static func operation(_ offset: Offset, _ numbers: [UInt64], from origin: UInt64? = nil) throws
-        -> LiveStream.Concerned
+        -> CommitTail.Commit
     {
         let change = FoldedOperation.Change(
             key: try key(1), delta: nil, before: nil, after: [1],
             matches: QueryMatches(after: numbers))
-        return LiveStream.Concerned(
-            operation: FoldedOperation(
+        return CommitTail.Commit(
+            FoldedOperation(
                 position: try position(offset), stamp: Stamp(time: offset.rawValue, actor: actor),
-                origin: origin,
-                changes: [change]),
-            numbers: numbers)
+                origin: origin, changes: [change]),
+            queries: numbers)
     }
 
     private static func offsets(_ answer: LiveStream.Answer?) -> [Offset]? {
@@ -360,7 +359,7 @@ private actor StreamBox {
 
     func parked(_ count: Int) async { while waiting < count { await Task.yield() } }
 
-    func append(_ operation: LiveStream.Concerned, waking sessions: Set<UInt64>) {
+    func append(_ operation: CommitTail.Commit, waking sessions: Set<UInt64>) {
         waiting -= sessions.count
         for wake in stream.append([operation], waking: sessions, following: { following[$0] }) { wake() }
     }

@@ -6,9 +6,8 @@ import Replica
 /// The latest operations of one database with the states around them, for its followers: observers and
 /// readers of changes.
 ///
-/// Kept only while somebody follows, and for `Limits.recentTime` after that; bounded in bytes, so that a slow
-/// follower costs nobody memory: it finds its place gone, and reads the log again. Offsets are contiguous:
-/// `operations` are those after `start` through `end`. `state` guards all and is never held across a wait.
+/// Kept only while somebody follows, and for `Limits.recentTime` after that. `state` guards all and is never
+/// held across a wait.
 final class RecentChanges: Sendable {
     enum Found: Sendable {
         /// The operations that follow, some megabytes at most; empty at the end.
@@ -18,10 +17,7 @@ final class RecentChanges: Sendable {
     }
 
     private struct State: Sendable {
-        var operations: [FoldedOperation] = []
-        var bytes = 0
-        var start: Offset = 0
-        var end: Offset = 0
+        var tail = CommitTail(after: 0, .init(bytes: Limits.recentBytes))
         var followers = 0
         /// After the last follower has left.
         var keptUntil: ContinuousClock.Instant?
@@ -47,14 +43,11 @@ final class RecentChanges: Sendable {
     }
 
     /// The offset of the last operation.
-    var end: Offset { state.read { $0.end } }
+    var end: Offset { state.read { $0.tail.end } }
 
     /// The fold begins at this offset.
     func begin(at offset: Offset) {
-        state.change { state in
-            (state.operations, state.bytes) = ([], 0)
-            (state.start, state.end) = (offset, offset)
-        }
+        state.change { $0.tail.restart(after: offset) }
     }
 
     /// Registers a follower: from now on operations are kept.
@@ -76,59 +69,26 @@ final class RecentChanges: Sendable {
 
     /// Drops the operations that are kept: an operator has erased something in them.
     func forget() {
-        state.change { state in
-            (state.operations, state.bytes) = ([], 0)
-            state.start = state.end
-        }
+        state.change { $0.tail.forget() }
     }
 
     /// Adds operations that were folded, in the log's order.
     func append(_ folded: [FoldedOperation]) {
-        guard let first = folded.first, let last = folded.last else { return }
+        guard let last = folded.last else { return }
         state.change { state in
-            let isKept = state.followers > 0 || state.keptUntil.map { $0 > .now } ?? false
-            if isKept, first.position.offset == state.end.next {
-                state.operations += folded
-                state.bytes += folded.reduce(0) { $0 + Self.bytes(of: $1) }
-                Self.trim(&state)
+            if state.followers > 0 || state.keptUntil.map({ $0 > .now }) ?? false {
+                state.tail.append(folded.map { CommitTail.Commit($0) })
             } else {
-                (state.operations, state.bytes) = ([], 0)
-                state.start = last.position.offset
+                state.tail.restart(after: last.position.offset)
             }
-            state.end = last.position.offset
         }
-    }
-
-    /// Drops the oldest quarter: in steps, since the rest moves up.
-    private static func trim(_ state: inout State) {
-        guard state.bytes > Limits.recentBytes else { return }
-        var dropped = 0
-        while state.bytes > Limits.recentBytes / 4 * 3, dropped < state.operations.count {
-            state.bytes -= bytes(of: state.operations[dropped])
-            dropped += 1
-        }
-        state.operations.removeFirst(dropped)
-        state.start = state.start.advanced(by: dropped)
-    }
-
-    /// The memory of an operation: its states, and some fixed cost.
-    static func bytes(of operation: FoldedOperation) -> Int {
-        operation.changes.reduce(256) { $0 + ($1.before?.count ?? 0) + $1.after.count + 128 }
     }
 
     /// The operations after an offset.
     func read(after offset: Offset) -> Found {
         state.read { state in
-            guard offset < state.end else { return .operations([]) }
-            guard offset >= state.start else { return .gone }
-            var bytes = 0
-            let from = state.start.distance(to: offset)
-            var to = from
-            while to < state.operations.count, bytes < Limits.batchBytes {
-                bytes += Self.bytes(of: state.operations[to])
-                to += 1
-            }
-            return .operations(Array(state.operations[from..<to]))
+            guard let batch = state.tail.batch(after: offset, bytes: Limits.batchBytes) else { return .gone }
+            return .operations(batch.operations)
         }
     }
 
@@ -137,7 +97,8 @@ final class RecentChanges: Sendable {
     func wait(beyond offset: Offset) async {
         let (wakes, generation) = state.read { ($0.wakes, $0.generation) }
         await state.wait(within: nil) { state in
-            state.end > offset || state.isClosed || state.generation != generation || state.wakes != wakes
+            state.tail.end > offset || state.isClosed || state.generation != generation
+                || state.wakes != wakes
         }
     }
 
@@ -146,8 +107,7 @@ final class RecentChanges: Sendable {
         state.change { state in
             if state.followers == 0, state.keptUntil.map({ $0 <= .now }) ?? false {
                 state.keptUntil = nil
-                (state.operations, state.bytes) = ([], 0)
-                state.start = state.end
+                state.tail.forget()
             }
             state.wakes += 1
         }
@@ -158,8 +118,7 @@ final class RecentChanges: Sendable {
         state.change { state in
             state.isClosed = isFinal
             state.generation += 1
-            (state.operations, state.bytes) = ([], 0)
-            state.start = state.end
+            state.tail.forget()
         }
     }
 }

@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import Sync
 import Synchronization
 
@@ -59,9 +60,9 @@ final class LiveFeed: Sendable {
         return head
     }
 
-    /// Adds operations; returns who is to be told.
-    func append(_ operations: [LiveStream.Concerned], waking sessions: Set<UInt64>) -> [LiveStream.Wake] {
-        state.withLock { $0.stream.append(operations, waking: sessions) { queries.followed(by: $0) } }
+    /// Adds commits; returns who is to be told.
+    func append(_ commits: [CommitTail.Commit], waking sessions: Set<UInt64>) -> [LiveStream.Wake] {
+        state.withLock { $0.stream.append(commits, waking: sessions) { queries.followed(by: $0) } }
     }
 
     /// Tells them: some at a time, each run in a task, so that many are served on all processors.

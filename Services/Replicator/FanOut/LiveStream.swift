@@ -8,31 +8,13 @@ import Sync
 /// A session that shares its queries with the others (`QueryIndex`) gets the operations that matter to them,
 /// and its own. One that waits is not woken by others; how far the log has got it is told now and then.
 ///
-/// Invariants: operations are contiguous in offset; their count and bytes are bounded by `Limits`; each
-/// waiter is woken exactly once; between a waiter's position and the head there is nothing for it. Waiters to
-/// be woken are handed out, to be woken where no lock is held.
+/// Invariants: each waiter is woken exactly once; between a waiter's position and the head there is nothing
+/// for it. Waiters to be woken are handed out, to be woken where no lock is held.
 struct LiveStream {
     /// The answer to a session that asks for operations after an offset.
     enum Answer: Sendable {
         case operations([FoldedOperation], through: LogPosition)
         case lagging(LogPosition)
-    }
-
-    /// An operation and the queries that it matters to, ascending.
-    struct Concerned {
-        let operation: FoldedOperation
-        var numbers: [UInt64] = []
-    }
-
-    private struct Entry {
-        let operation: FoldedOperation
-        let numbers: [UInt64]
-        let size: Int
-
-        func concerns(_ session: UInt64, _ followed: Set<UInt64>) -> Bool {
-            if operation.origin == session { return true }
-            return numbers.contains(where: followed.contains)
-        }
     }
 
     /// Tells a parked session that there is something for it; nil: it is let go.
@@ -54,10 +36,7 @@ struct LiveStream {
         let shares: Bool
     }
 
-    /// Live entries start at `first`. Slots before it are empty; they are compacted occasionally.
-    private var entries: [Entry?] = []
-    private var first = 0
-    private var size = 0
+    private var tail: CommitTail
     private(set) var head: LogPosition
     private var waiters: [UInt64: Waiter] = [:]
     /// Waiters without indexed queries: every operation wakes them.
@@ -67,6 +46,7 @@ struct LiveStream {
 
     init(head: LogPosition) {
         self.head = head
+        tail = CommitTail(after: head.offset, .init(commits: Limits.liveOperations, bytes: Limits.liveBytes))
         progressDue = head.offset.advanced(by: Limits.progressOperations)
     }
 
@@ -77,28 +57,19 @@ struct LiveStream {
         -> Answer?
     {
         guard offset < head.offset else { return nil }
-        guard first < entries.count, let begin = entries[first]?.operation.position.offset,
-            begin <= offset.next
-        else { return .lagging(head) }
-        var batch: [FoldedOperation] = []
-        var bytes = 0
-        var through: LogPosition?
-        for case let entry? in entries[(first + begin.distance(to: offset.next))...] {
-            if followed.map({ entry.concerns(session, $0) }) ?? true {
-                guard
-                    batch.isEmpty
-                        || (bytes + entry.size <= Limits.liveBatchBytes
-                            && batch.count < Limits.liveBatchOperations)
-                else { break }
-                batch.append(entry.operation)
-                bytes += entry.size
-            }
-            through = entry.operation.position
+        let found = tail.batch(
+            after: offset, bytes: Limits.liveBatchBytes, commits: Limits.liveBatchOperations
+        ) { commit in
+            guard let followed, commit.operation.origin != session else { return true }
+            return commit.queries.contains(where: followed.contains)
         }
-        guard let through else { return nil }
+        guard let found else { return .lagging(head) }
+        guard let through = found.through else { return nil }
         // Nothing to say but how far the log has got: not for each operation.
-        if batch.isEmpty, offset.distance(to: through.offset) < Limits.progressOperations { return nil }
-        return .operations(batch, through: through)
+        if found.operations.isEmpty, offset.distance(to: through.offset) < Limits.progressOperations {
+            return nil
+        }
+        return .operations(found.operations, through: through)
     }
 
     /// Parks a session that `answer` has nothing for.
@@ -128,39 +99,18 @@ struct LiveStream {
     /// Adds folded operations and wakes the sessions that they matter to, and those that share nothing.
     @discardableResult
     mutating func append(_ operations: [FoldedOperation]) -> [Wake] {
-        append(operations.map { Concerned(operation: $0) }, waking: [])
+        append(operations.map { CommitTail.Commit($0) }, waking: [])
     }
 
-    /// The same; `sessions` follow the numbers of the operations, or have brought one.
+    /// The same; `sessions` follow the queries of the commits, or have brought one.
     @discardableResult
     mutating func append(
-        _ operations: [Concerned], waking sessions: Set<UInt64>,
+        _ commits: [CommitTail.Commit], waking sessions: Set<UInt64>,
         following: (UInt64) -> Set<UInt64>? = { _ in nil }
     ) -> [Wake] {
         let previous = head.offset
-        for concerned in operations {
-            let operation = concerned.operation
-            let bytes = operation.changes.reduce(64 + 8 * concerned.numbers.count) {
-                $0 + Limits.liveChangeBytes + ($1.delta?.count ?? 0) + $1.after.count
-                    + ($1.before?.count ?? 0) + 8 * ($1.matches?.count ?? 0)
-            }
-            entries.append(Entry(operation: operation, numbers: concerned.numbers, size: bytes))
-            size += bytes
-            head = operation.position
-        }
-        // The operations just appended are kept whole, or their waiters would have to catch up after each
-        // large fold.
-        let fresh = entries.count - max(1, operations.count)
-        while entries.count - first > Limits.liveOperations || (size > Limits.liveBytes && first < fresh) {
-            size -= entries[first]?.size ?? 0
-            entries[first] = nil
-            first += 1
-        }
-        // Empty slots are removed when they are the larger part, so each entry is moved once at most.
-        if first > entries.count / 2 {
-            entries.removeFirst(first)
-            first = 0
-        }
+        tail.append(commits)
+        head = commits.last?.operation.position ?? head
         var wakes: [Wake] = []
         for id in sessions.union(general) {
             guard let waiter = waiters[id] else { continue }
