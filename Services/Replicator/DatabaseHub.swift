@@ -33,7 +33,7 @@ package actor DatabaseHub {
     private nonisolated let frames = SharedFrames()
     private nonisolated let folds: FoldQueue<[FoldedOperation]>
     /// The peers that are there, as sessions say.
-    package nonisolated let presence = PresenceDesk()
+    package nonisolated let presence = PresenceRegistry()
     private var nextSession: UInt64 = 0
     private var entered: Set<UInt64> = []
     var sessions: Int { entered.count }
@@ -224,7 +224,7 @@ package actor DatabaseHub {
         presence.peers(
             running.map { number, session in
                 let identity = session.rights.identity
-                return PresenceDesk.Running(
+                return PresenceRegistry.Running(
                     name: names.name(of: number), peerKey: identity.peerKey, userID: identity.userID,
                     metadata: identity.metadata)
             })

@@ -15,7 +15,7 @@ public enum Limits {
     /// Bytes of their states: what is encoded in some tens of microseconds.
     static let shortBytes = 65_536
     /// Bytes of a frame that a session handles on its event loop, which others share: some documents.
-    static let promptBytes = 4_096
+    static let cheapFrameBytes = 4_096
     /// Waiting bytes above which nothing large is read from the store for this side.
     public static let unsentPauseBytes = 8 * 1_048_576
     /// The pause before checking again whether the waiting bytes were sent.

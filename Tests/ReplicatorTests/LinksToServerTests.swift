@@ -35,7 +35,7 @@ struct LinksToServerTests {
         let (near, far) = pipe()
         let runs = [(dialer, near, true), (listener, far, false)].map { feed, channel, isDialer in
             Task {
-                let link = MeshFeed.Link(
+                let link = MeshFeed.Parties(
                     databaseID: TestBench.database, isDialer: isDialer,
                     wallMilliseconds: Environment.system.wallMilliseconds())
                 return await feed.run(link, over: channel)

@@ -102,7 +102,7 @@ let package = Package(
                 "Admission/Admission.swift", "Admission/Admission+States.swift",
                 "Admission/Admission+Writes.swift", "Admission/AdmissionCheck.swift",
                 "Admission/Origins.swift", "Admission/UnfoldedDocuments.swift",
-                "Admin/PresenceDesk.swift", "Admin/SessionNames.swift", "Admin/SessionReport.swift",
+                "Admin/PresenceRegistry.swift", "Admin/SessionNames.swift", "Admin/SessionReport.swift",
                 "FanOut/FoldQueue.swift", "FanOut/LiveFeed.swift", "FanOut/LiveStream.swift",
                 "FanOut/QueryIndex.swift", "FanOut/SharedFrames.swift",
                 "Sessions/ServerStore.swift", "Sessions/ServerStore+Histories.swift",

@@ -43,18 +43,18 @@ struct FrameTests {
     @Test("what a session is soon done with is told by a frame's first bytes; nothing else is")
     func prompt() {
         for (name, frame) in Exemplars.frames {
-            let isPrompt =
+            let isCheap =
                 switch frame {
                 case .operations, .progress, .upload, .acknowledged: true
                 default: false
                 }
             let bytes = frame.encoded()
-            #expect(Session.isPrompt(frame: bytes) == isPrompt, "\(name)")
+            #expect(Session.isCheap(frame: bytes) == isCheap, "\(name)")
             let isSubscription = if case .subscribe = frame { true } else { false }
             #expect(Session.isSubscription(frame: bytes) == isSubscription, "\(name)")
         }
         for bytes in [[], [0xA1], [0xA1, 0], [0xA1, 1, 8], [0x81, 0, 8], [0xA1, 0, 99]] as [[UInt8]] {
-            #expect(!Session.isPrompt(frame: bytes) && !Session.isSubscription(frame: bytes))
+            #expect(!Session.isCheap(frame: bytes) && !Session.isSubscription(frame: bytes))
         }
     }
 

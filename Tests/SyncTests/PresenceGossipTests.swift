@@ -21,7 +21,7 @@ struct PresenceGossipTests {
 
     private static func record(
         _ key: String = author, starts: UInt64 = 1, version: UInt64 = 1, signer: String? = nil,
-        links: [PresenceRecord.Link] = [], change: (inout PresenceRecord) -> Void = { _ in }
+        links: [PresenceRecord.Connection] = [], change: (inout PresenceRecord) -> Void = { _ in }
     ) -> SignedRecord {
         var record = PresenceRecord(
             peerKey: key, rank: PresenceRank(starts: starts, start: 9, version: version),
@@ -51,7 +51,7 @@ struct PresenceGossipTests {
             record { $0.facts.deviceName = String(repeating: "n", count: 25) },
             record { $0.facts.certificateHash = [1] }, record("pk with spaces"),
             record {
-                $0.links = (0..<71).map { PresenceRecord.Link(peer: "pk\($0)", kind: .network) }
+                $0.links = (0..<71).map { PresenceRecord.Connection(peer: "pk\($0)", kind: .network) }
             },
         ])
     func hostile(_ record: SignedRecord) {
@@ -118,7 +118,9 @@ struct PresenceGossipTests {
     @Test("only a connection that both ends name is one; the own links need no word")
     func connections() {
         var gossip = Self.peer()
-        func link(_ peer: String) -> PresenceRecord.Link { PresenceRecord.Link(peer: peer, kind: .network) }
+        func link(_ peer: String) -> PresenceRecord.Connection {
+            PresenceRecord.Connection(peer: peer, kind: .network)
+        }
         let theirs = Self.record(Self.neighbour, links: [link(Self.author), link("pkown")].sorted())
         #expect(gossip.graph.peers.map(\.peerKey) == [Self.neighbour])
         _ = gossip.receive(.received(1, Self.news(theirs, Self.record())), at: .seconds(1))
@@ -227,7 +229,7 @@ struct PresenceGossipTests {
     @Test("the greatest record fits: full metadata and 70 links")
     func greatest() {
         let links = (0..<70).map {
-            PresenceRecord.Link(
+            PresenceRecord.Connection(
                 peer: "pk" + String(repeating: "k", count: 42) + "\($0 + 10)", kind: .webSocket)
         }
         let metadata = "{\"a\":\"\(String(repeating: "x", count: 4_096 - 8))\"}"
@@ -244,8 +246,10 @@ struct PresenceGossipTests {
 
     @Test("a board has sessions as long as they run, and others as long as their records live")
     func board() {
-        var board = PresenceBoard { PresenceWorld.trust($1).isValid($0, $1) }
-        func link(_ peer: String) -> PresenceRecord.Link { PresenceRecord.Link(peer: peer, kind: .network) }
+        var board = PresenceTable { PresenceWorld.trust($1).isValid($0, $1) }
+        func link(_ peer: String) -> PresenceRecord.Connection {
+            PresenceRecord.Connection(peer: peer, kind: .network)
+        }
         let a = Self.record("pka", links: [link("pkb"), link("pkc")])
         board.received(
             Self.news(a, Self.record("pkb", links: [link("pka")])), from: 1, peerKey: "pka", at: .zero)
@@ -267,7 +271,7 @@ struct PresenceGossipTests {
 
     @Test("a board believes of a session what it has proven, and of others what they have signed")
     func boardProofs() {
-        var board = PresenceBoard { PresenceWorld.trust($1).isValid($0, $1) }
+        var board = PresenceTable { PresenceWorld.trust($1).isValid($0, $1) }
         board.received(
             Self.news(Self.record("pka", signer: "pkx"), Self.record("pkb", signer: "pkx")), from: 1,
             peerKey: "pka", at: .zero)

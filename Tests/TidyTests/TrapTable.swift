@@ -179,7 +179,7 @@ enum TrapTable {
         "Shared/Sync/Session/FlowControl.swift": (
             3, "events of its own driver; frames of the other side throw SyncError"
         ),
-        "Shared/Sync/Session/Publisher/KnownVersions.swift": (
+        "Shared/Sync/Session/Publisher/EchoFilter.swift": (
             2, "events of its own driver; frames of the other side throw SyncError"
         ),
         "Shared/Sync/Session/Publisher/Listing.swift": (

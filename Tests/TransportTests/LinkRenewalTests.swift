@@ -47,10 +47,10 @@ struct LinkRenewalTests {
                 renewed: { identity in heard.renewed.withLock { $0 = identity } }, told: { _ in },
                 greeted: { _ in heard.hasGreeted.withLock { $0 = true } },
                 ended: { reason in heard.ended.withLock { $0 = reason } })
-            let own = LinkSession.Own(
+            let own = MeshSession.Own(
                 databaseID: "d", peerKey: "own", isClockTrusted: false,
                 wallMilliseconds: 1_800_000_000_000, presence: nil, progressed: { _, _ in })
-            let session = LinkSession(start, of: peer.feed, own)
+            let session = MeshSession(start, of: peer.feed, own)
             connection.arrive(try Self.hello(takesCertificates: takesCertificates))
             try await until { heard.hasGreeted.withLock { $0 } }
             session.open()

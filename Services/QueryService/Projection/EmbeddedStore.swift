@@ -158,7 +158,7 @@ extension Materialization.LogItem {
 }
 
 extension StatementDraft {
-    fileprivate init(_ link: DraftChain.Link<StatementResult>, at offset: Offset) {
+    fileprivate init(_ link: DraftChain.Drafted<StatementResult>, at offset: Offset) {
         self.init(
             result: link.value, operation: link.operation, warnings: link.warnings, readAt: offset)
     }

@@ -23,15 +23,15 @@ extension Admission {
     ) async throws -> Event {
         let isLarge = Self.count(of: uploads[...], bytes: bounds.partBytes) < uploads.count
         let isFirst = (isMore || isLarge) && unfolded.bytes < bounds.aheadBytes
-        comeFirst(session, isFirst)
+        prioritize(session, isFirst)
         do {
             let event = try await admitNext(uploads, defers: defers, from: session, identity)
             var isNew = false
             if case .appended(_, let offset) = event { isNew = offset > 0 }
-            comeFirst(session, isMore && isFirst && isNew)
+            prioritize(session, isMore && isFirst && isNew)
             return event
         } catch {
-            comeFirst(session, false)
+            prioritize(session, false)
             throw error
         }
     }

@@ -67,16 +67,16 @@ actor Admission {
 
     /// A session has ended. An upload of it that is being appended still is.
     func leave(_ session: UInt64) {
-        comeFirst(session, false)
+        prioritize(session, false)
         present.remove(session)
         origins.forget(session)
     }
 
     /// Lets a session's uploads come before folding what nobody waits for, or ends that. Has no effect for a
     /// session that is gone.
-    func comeFirst(_ session: UInt64, _ isFirst: Bool) {
+    func prioritize(_ session: UInt64, _ isFirst: Bool) {
         if isFirst, present.contains(session) {
-            if yieldedTo.insert(session).inserted { materializer.yieldToAppends() }
+            if yieldedTo.insert(session).inserted { materializer.prioritizeAppends() }
         } else if yieldedTo.remove(session) != nil {
             materializer.endYield()
         }

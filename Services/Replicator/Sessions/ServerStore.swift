@@ -116,7 +116,7 @@ package struct ServerStore: SessionStore {
             return .statesAdmitted(position, declined: areAllTaken ? nil : Self.writeMark(identity))
         case .checkToken(let token):
             // Uploads behind the check may wait long: folding need not give way to them.
-            await hub.admission.comeFirst(session, false)
+            await hub.admission.prioritize(session, false)
             return await renew(token)
         case .presence(let news):
             hub.presence.received(news, from: session, peerKey: identity.peerKey)

@@ -159,8 +159,8 @@ public struct BackupMaker: Sendable {
     /// Folds the chain that ends with this backup, one database at a time.
     private func takeDigests(_ manifest: inout Manifest, _ making: String) throws {
         let earlier = try manifest.parent.map { try folder.chain(to: $0.name) } ?? []
-        var chain = earlier.map { Link(manifest: $0, path: "\(folder.path)/\($0.name)") }
-        chain.append(Link(manifest: manifest, path: making))
+        var chain = earlier.map { ChainedBackup(manifest: $0, path: "\(folder.path)/\($0.name)") }
+        chain.append(ChainedBackup(manifest: manifest, path: making))
         for place in manifest.databases.indices {
             let database = manifest.databases[place].id
             guard let run = try Runs(of: database, in: chain).all.last else { continue }

@@ -46,7 +46,9 @@ public struct BackupVerifier: Sendable {
     public func verify(
         _ name: String, whenDone: (Verified) -> Void = { _ in }
     ) async throws -> [Verified] {
-        let chain = try folder.chain(to: name).map { Link(manifest: $0, path: "\(folder.path)/\($0.name)") }
+        let chain = try folder.chain(to: name).map {
+            ChainedBackup(manifest: $0, path: "\(folder.path)/\($0.name)")
+        }
         for link in chain { try await Self.checkRest(of: link, in: bucket) }
         var names: [DatabaseID] = []
         for part in chain.flatMap(\.manifest.databases) where !names.contains(part.id) {
@@ -84,7 +86,7 @@ public struct BackupVerifier: Sendable {
     }
 
     /// The files that no fold reads: blobs and the sealed key.
-    static func checkRest(of link: Link, in bucket: (any BackupBucket)?) async throws {
+    static func checkRest(of link: ChainedBackup, in bucket: (any BackupBucket)?) async throws {
         if let key = link.manifest.key {
             let path = "\(link.path)/\(key.name)"
             let file = try InputFile(path)

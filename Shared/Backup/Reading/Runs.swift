@@ -2,7 +2,7 @@ import CRDT
 import OperationLog
 
 /// A backup of a chain and its folder.
-struct Link {
+struct ChainedBackup {
     let manifest: Manifest
     let path: String
 }
@@ -27,7 +27,7 @@ struct Runs {
     private(set) var all: [Run] = []
 
     /// - Throws: `BAK-0204` for a part that does not continue the one before.
-    init(of database: DatabaseID, in chain: [Link]) throws(BackupError) {
+    init(of database: DatabaseID, in chain: [ChainedBackup]) throws(BackupError) {
         for link in chain {
             guard let part = link.manifest.part(of: database) else { continue }
             let piece = Run.Piece(part: part, folder: link.path, backup: link.manifest.name)

@@ -24,7 +24,7 @@ struct RestorePlan {
     /// - Returns: nil when the database did not exist at that time.
     /// - Throws: `BAK-0202`, `BAK-0204`, `BAK-0403`.
     static func make(
-        _ database: DatabaseID, in chain: [Link], to point: RestorePoint
+        _ database: DatabaseID, in chain: [ChainedBackup], to point: RestorePoint
     ) throws -> RestorePlan? {
         let runs = try Runs(of: database, in: chain).all
         guard let newest = runs.last else { return nil }

@@ -92,7 +92,9 @@ public struct Restorer: Sendable {
     /// - Throws: `BackupError`, the log's errors.
     public func restore(into log: (any RestorableLog)?) async throws -> Report {
         let (folder, name) = try choose()
-        let chain = try folder.chain(to: name).map { Link(manifest: $0, path: "\(folder.path)/\($0.name)") }
+        let chain = try folder.chain(to: name).map {
+            ChainedBackup(manifest: $0, path: "\(folder.path)/\($0.name)")
+        }
         var report = Report(backup: name)
         let plans = try plans(chain, &report)
         guard let log, !options.isDry else {
@@ -141,7 +143,7 @@ public struct Restorer: Sendable {
         return (folder, (found ?? newest).name)
     }
 
-    private func plans(_ chain: [Link], _ report: inout Report) throws -> [RestorePlan] {
+    private func plans(_ chain: [ChainedBackup], _ report: inout Report) throws -> [RestorePlan] {
         guard let last = chain.last?.manifest else { preconditionFailure("a chain has an end") }
         if case .offset = options.point, options.database == nil {
             throw BackupError(.pointUnreachable, "an offset is one database's: name it with --database")
@@ -231,7 +233,7 @@ public struct Restorer: Sendable {
             digest: digest)
     }
 
-    private func restoreBlobs(_ link: Link, _ report: inout Report) async throws {
+    private func restoreBlobs(_ link: ChainedBackup, _ report: inout Report) async throws {
         guard let target = options.attachments, let blobs = link.manifest.attachments else { return }
         let store = BackedBlobs(folder: link.path, bucket: bucket)
         try await BlobCopies.lines(of: blobs, in: link.path) { line in
@@ -259,7 +261,9 @@ public struct Restorer: Sendable {
     }
 
     /// Puts the blobs into a place that is no folder, each through a file.
-    private func restoreBlobs(_ link: Link, through folder: String, _ report: inout Report) async throws {
+    private func restoreBlobs(_ link: ChainedBackup, through folder: String, _ report: inout Report)
+        async throws
+    {
         guard let target = options.blobs, let blobs = link.manifest.attachments else { return }
         let store = BackedBlobs(folder: link.path, bucket: bucket)
         let passing = "\(folder)/.restoring"
@@ -281,7 +285,7 @@ public struct Restorer: Sendable {
         }
     }
 
-    private func restoreKey(_ link: Link, _ report: inout Report) throws {
+    private func restoreKey(_ link: ChainedBackup, _ report: inout Report) throws {
         guard let key = options.key else { return }
         guard let file = link.manifest.key else {
             throw BackupError(.keyUnusable, "the backup \(link.manifest.name) has no sealing key")

@@ -122,7 +122,7 @@ struct Binder {
         case .not(let operand): return .not(try bind(boolean: operand, by: "NOT"))
         case .binary(let symbol, let left, let right):
             guard symbol.isComparison else {
-                let link = ExpressionSyntax.Link(symbol: symbol, operand: right)
+                let link = ExpressionSyntax.ChainStep(symbol: symbol, operand: right)
                 return try bindOperators(left, [link], expression.span)
             }
             return try bindComparison(symbol, left, right, expression.span)

@@ -169,7 +169,7 @@ extension Binder {
 
     /// The longest beginning of a chain that is a group key: its slot, and the number of its operators.
     mutating func groupKey(
-        beginning first: ExpressionSyntax, _ links: [ExpressionSyntax.Link]
+        beginning first: ExpressionSyntax, _ links: [ExpressionSyntax.ChainStep]
     ) -> (slot: Int, count: Int)? {
         guard let grouping = scope.grouping, links.count > 1 else { return nil }
         let chains = grouping.keys.enumerated().compactMap { slot, key in
@@ -187,7 +187,7 @@ extension Binder {
         guard let start = try? bind(first),
             let rest = try? bind(beginning.map(\.operand))
         else { return nil }
-        let bound = zip(beginning, rest).map { BoundExpression.Link(symbol: $0.symbol, operand: $1) }
+        let bound = zip(beginning, rest).map { BoundExpression.ChainStep(symbol: $0.symbol, operand: $1) }
         return chains.filter {
             $0.links.count <= bound.count && $0.first == start
                 && $0.links.elementsEqual(bound.prefix($0.links.count))

@@ -86,7 +86,7 @@ extension Binder {
     /// and so does a result before the last operator.
     @inline(never)
     mutating func bindOperators(
-        _ first: ExpressionSyntax, _ links: [ExpressionSyntax.Link], _ span: SourceSpan
+        _ first: ExpressionSyntax, _ links: [ExpressionSyntax.ChainStep], _ span: SourceSpan
     ) throws(DQLError) -> BoundExpression {
         let key = groupKey(beginning: first, links)
         if let key, key.count == links.count { return .slot(key.slot) }
@@ -98,7 +98,7 @@ extension Binder {
             start = try bind(first)
             expect(start, first, links[0].symbol)
         }
-        var rest: [BoundExpression.Link] = []
+        var rest: [BoundExpression.ChainStep] = []
         var result = staticType(start)
         for link in links.dropFirst(key?.count ?? 0) {
             let operand = try bind(link.operand)
@@ -109,7 +109,7 @@ extension Binder {
                     by: link.symbol.rawValue, type: link.symbol.operandType, code: .literalType)
                 warn(need.code, need.message("its left operand", is: result.named), at: link.operand.span)
             }
-            rest.append(BoundExpression.Link(symbol: link.symbol, operand: operand))
+            rest.append(BoundExpression.ChainStep(symbol: link.symbol, operand: operand))
             result = StaticType(link.symbol)
         }
         return BoundExpression.operators(start, rest)
@@ -150,18 +150,18 @@ extension Binder {
 
 extension BoundExpression {
     /// One operator, or a chain of several.
-    static func operators(_ first: BoundExpression, _ links: [Link]) -> BoundExpression {
+    static func operators(_ first: BoundExpression, _ links: [ChainStep]) -> BoundExpression {
         guard links.count == 1 else { return .chain(first, links) }
         let (symbol, operand) = (links[0].symbol, links[0].operand)
         return symbol == .xor ? .xor(first, operand) : .arithmetic(symbol, first, operand)
     }
 
     /// The operators of a chain or of a single operator; nil for any other expression.
-    var asChain: (first: BoundExpression, links: [Link])? {
+    var asChain: (first: BoundExpression, links: [ChainStep])? {
         switch self {
         case .chain(let first, let links): (first, links)
-        case .arithmetic(let symbol, let left, let right): (left, [Link(symbol: symbol, operand: right)])
-        case .xor(let left, let right): (left, [Link(symbol: .xor, operand: right)])
+        case .arithmetic(let symbol, let left, let right): (left, [ChainStep(symbol: symbol, operand: right)])
+        case .xor(let left, let right): (left, [ChainStep(symbol: .xor, operand: right)])
         default: nil
         }
     }

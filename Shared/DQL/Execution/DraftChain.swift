@@ -6,7 +6,7 @@ import CRDT
 /// fails or changes nothing leaves the chain as it was. Belongs to one thread.
 public struct DraftChain {
     /// The result of one draft.
-    public struct Link<Value> {
+    public struct Drafted<Value> {
         /// The closure's result.
         public let value: Value
         /// The operation for the log; nil when nothing was changed.
@@ -47,7 +47,7 @@ public struct DraftChain {
     public mutating func add<Value>(
         checking check: (Operation) throws -> Void,
         _ body: (WriteDraft, SequenceNumber) throws -> Value
-    ) throws -> Link<Value> {
+    ) throws -> Drafted<Value> {
         let draft = WriteDraft(
             on: base, as: actor, sequence: sequence, after: latest, wallMilliseconds: wallMilliseconds(),
             refuse: refuse)
@@ -59,7 +59,7 @@ public struct DraftChain {
             latest = operation.timestamp
             sequence = sequence.next
         }
-        return Link(value: value, operation: operation, warnings: draft.warnings)
+        return Drafted(value: value, operation: operation, warnings: draft.warnings)
     }
 
     /// Makes drafts until there are no more, or one says so.
@@ -67,9 +67,9 @@ public struct DraftChain {
     ///   throwing it makes the error one of all.
     /// - Returns: the results of those that were made.
     public static func all<Work, Value>(
-        _ works: [Work], goesOn: ((any Error)?) throws -> Bool, _ make: (Work) throws -> Link<Value>
-    ) rethrows -> [Result<Link<Value>, any Error>] {
-        var results: [Result<Link<Value>, any Error>] = []
+        _ works: [Work], goesOn: ((any Error)?) throws -> Bool, _ make: (Work) throws -> Drafted<Value>
+    ) rethrows -> [Result<Drafted<Value>, any Error>] {
+        var results: [Result<Drafted<Value>, any Error>] = []
         for work in works {
             let result = Result { try make(work) }
             results.append(result)

@@ -189,7 +189,7 @@ struct Evaluator: Sendable {
     /// time quadratic in their number.
     @inline(never)
     private func chain(
-        _ first: BoundExpression, _ links: [BoundExpression.Link], _ row: borrowing Row
+        _ first: BoundExpression, _ links: [BoundExpression.ChainStep], _ row: borrowing Row
     ) throws -> Value? {
         var result = try evaluate(first, row)
         for link in links {

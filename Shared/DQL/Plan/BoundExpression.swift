@@ -27,7 +27,7 @@ indirect enum BoundExpression: Equatable, Sendable {
     case not(BoundExpression)
     case arithmetic(BinaryOperator, BoundExpression, BoundExpression)
     /// Three or more operands of operators that bind alike, from left to right.
-    case chain(BoundExpression, [Link])
+    case chain(BoundExpression, [ChainStep])
     case comparison(BinaryOperator, BoundExpression, BoundExpression)
     case and([BoundExpression])
     case or([BoundExpression])
@@ -51,7 +51,7 @@ indirect enum BoundExpression: Equatable, Sendable {
     case call(BoundCall)
 
     /// One step of a chain.
-    struct Link: Equatable, Sendable {
+    struct ChainStep: Equatable, Sendable {
         let symbol: BinaryOperator
         let operand: BoundExpression
     }

@@ -13,7 +13,7 @@ extension BoundExpression {
             .arithmetic(symbol, transform(left), transform(right))
         case .chain(let first, let links):
             .chain(
-                transform(first), links.map { Link(symbol: $0.symbol, operand: transform($0.operand)) })
+                transform(first), links.map { ChainStep(symbol: $0.symbol, operand: transform($0.operand)) })
         case .comparison(let symbol, let left, let right):
             .comparison(symbol, transform(left), transform(right))
         case .and(let operands): .and(operands.map(transform))

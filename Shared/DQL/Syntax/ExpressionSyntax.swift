@@ -33,7 +33,7 @@ public struct ExpressionSyntax: Equatable, Sendable {
         case binary(BinaryOperator, ExpressionSyntax, ExpressionSyntax)
         /// Three or more operands of operators that bind alike, from left to right; `a + b - c` is one node.
         /// Comparisons are never chained.
-        case chain(ExpressionSyntax, [Link])
+        case chain(ExpressionSyntax, [ChainStep])
         /// Two or more operands of AND; `a AND b AND c` is one node.
         case and([ExpressionSyntax])
         /// Two or more operands of OR.
@@ -76,7 +76,7 @@ public struct ExpressionSyntax: Equatable, Sendable {
     }
 
     /// One step of a chain: an operator and its right operand.
-    public struct Link: Equatable, Sendable {
+    public struct ChainStep: Equatable, Sendable {
         /// The operator.
         public let symbol: BinaryOperator
         /// The right operand.
@@ -206,17 +206,17 @@ extension ExpressionSyntax.Kind {
     ) -> ExpressionSyntax.Kind {
         let opened = opened(left, symbol.precedence)
         if opened.links.isEmpty || symbol.isComparison { return .binary(symbol, left, right) }
-        let link = ExpressionSyntax.Link(symbol: symbol, operand: right)
+        let link = ExpressionSyntax.ChainStep(symbol: symbol, operand: right)
         return .chain(opened.first, opened.links + [link])
     }
 
     /// An operand as the beginning of a chain of operators of this precedence.
     static func opened(
         _ operand: ExpressionSyntax, _ precedence: Int
-    ) -> (first: ExpressionSyntax, links: [ExpressionSyntax.Link]) {
+    ) -> (first: ExpressionSyntax, links: [ExpressionSyntax.ChainStep]) {
         switch operand.kind {
         case .binary(let symbol, let left, let right) where symbol.precedence == precedence:
-            (left, [ExpressionSyntax.Link(symbol: symbol, operand: right)])
+            (left, [ExpressionSyntax.ChainStep(symbol: symbol, operand: right)])
         case .chain(let first, let links) where links[0].symbol.precedence == precedence: (first, links)
         default: (operand, [])
         }

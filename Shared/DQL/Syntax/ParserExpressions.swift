@@ -48,7 +48,7 @@ extension Parser {
         var (first, links) = ExpressionSyntax.Kind.opened(left, precedence)
         while let symbol = binaryOperator, symbol.precedence == precedence {
             try advance()
-            links.append(ExpressionSyntax.Link(symbol: symbol, operand: try operand(above: precedence)))
+            links.append(ExpressionSyntax.ChainStep(symbol: symbol, operand: try operand(above: precedence)))
         }
         let span = left.span.through(lastSpan)
         guard links.count > 1 else {

@@ -18,7 +18,7 @@ final class FoldThrottle: Sendable {
 
     func beginWait() { change { $0.waits += 1 } }
     func endWait() { change { $0.waits -= 1 } }
-    func yieldToAppends() { change { $0.yields += 1 } }
+    func prioritizeAppends() { change { $0.yields += 1 } }
     func endYield() { change { $0.yields -= 1 } }
 
     private func change(_ body: (inout State) -> Void) {

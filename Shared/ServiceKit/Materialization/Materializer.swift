@@ -314,9 +314,9 @@ public actor Materializer {
 
     /// Stops background folding until `endYield`, so that the caller's work comes first. Only folds that
     /// somebody waits for run meanwhile. The caller must bound its work.
-    public nonisolated func yieldToAppends() { throttle.yieldToAppends() }
+    public nonisolated func prioritizeAppends() { throttle.prioritizeAppends() }
 
-    /// Ends one `yieldToAppends`.
+    /// Ends one `prioritizeAppends`.
     public nonisolated func endYield() { throttle.endYield() }
 
     /// A fold up to the log's present head: the queued one, or a new one. A new fold with `brought` folds

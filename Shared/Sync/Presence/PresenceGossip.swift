@@ -215,10 +215,10 @@ public struct PresenceGossip: Sendable {
 
     // MARK: The own record
 
-    var ownLinks: [PresenceRecord.Link] {
+    var ownLinks: [PresenceRecord.Connection] {
         let all = Set(
             links.values.compactMap { link in
-                link.neighbour.kind.map { PresenceRecord.Link(peer: link.neighbour.peerKey, kind: $0) }
+                link.neighbour.kind.map { PresenceRecord.Connection(peer: link.neighbour.peerKey, kind: $0) }
             })
         return Array(all.sorted().prefix(Limits.presenceLinks))
     }

@@ -52,12 +52,12 @@ public struct PresenceGraph: Sendable, Equatable {
     ///   - links: its links; they need no other word.
     ///   - record: the record of a peer; nil if there is none.
     init(
-        from own: String, links: [PresenceRecord.Link], atMost limit: Int, hops most: Int = .max,
+        from own: String, links: [PresenceRecord.Connection], atMost limit: Int, hops most: Int = .max,
         identityMetadata: (String) -> String?, record: (String) -> PresenceRecord?
     ) {
         var peers: [Peer] = []
         var found: Set<String> = [own]
-        var edge: [(key: String, links: [PresenceRecord.Link])] = [(own, links)]
+        var edge: [(key: String, links: [PresenceRecord.Connection])] = [(own, links)]
         var all: Set<Connection> = []
         var hops = 0
         while !edge.isEmpty, peers.count < limit, hops < most {

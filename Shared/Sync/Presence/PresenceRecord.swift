@@ -3,7 +3,7 @@ import CRDT
 /// The facts that a peer tells of itself: the content of a signed record.
 public struct PresenceRecord: Sendable, Hashable {
     /// A connection of the peer with another one.
-    public struct Link: Sendable, Hashable, Comparable {
+    public struct Connection: Sendable, Hashable, Comparable {
         /// The other peer's key.
         public var peer: String
         /// The kind of the connection.
@@ -16,7 +16,7 @@ public struct PresenceRecord: Sendable, Hashable {
         }
 
         /// By key, then by kind.
-        public static func < (left: Link, right: Link) -> Bool {
+        public static func < (left: Connection, right: Connection) -> Bool {
             (left.peer, left.kind.rawValue) < (right.peer, right.kind.rawValue)
         }
     }
@@ -57,7 +57,7 @@ public struct PresenceRecord: Sendable, Hashable {
     /// The protocol version that it speaks.
     public var protocolVersion: UInt64
     /// Its connections with other peers, ascending.
-    public var links: [Link]
+    public var links: [Connection]
     /// True if the peer leaves: nothing of it counts any more.
     public var isLeaving = false
 
@@ -114,7 +114,9 @@ public struct PresenceRecord: Sendable, Hashable {
     }
 
     /// A record of these parts.
-    public init(peerKey: String, rank: PresenceRank, facts: Facts, protocolVersion: UInt64, links: [Link]) {
+    public init(
+        peerKey: String, rank: PresenceRank, facts: Facts, protocolVersion: UInt64, links: [Connection]
+    ) {
         self.peerKey = peerKey
         self.rank = rank
         self.facts = facts
@@ -144,7 +146,7 @@ public struct PresenceRecord: Sendable, Hashable {
                     _ = try decoder.array()
                     let peer = try decoder.text()
                     guard let kind = Kind(rawValue: try decoder.unsigned()) else { continue }
-                    links.append(Link(peer: peer, kind: kind))
+                    links.append(Connection(peer: peer, kind: kind))
                 }
             case 9: facts.metadata = try decoder.text()
             case 10: facts.certificateHash = try decoder.binary()

@@ -6,7 +6,7 @@ extension Session {
     /// Returns whether a frame, if small, is handled within some microseconds: received operations and
     /// documents, and progress. Any other kind may cause work, whatever its size: a pattern to compile,
     /// pages to cut, a proof to check.
-    public static func isPrompt(frame: [UInt8]) -> Bool {
+    public static func isCheap(frame: [UInt8]) -> Bool {
         switch type(of: frame) {
         case .operations, .progress, .upload, .acknowledged: true
         default: false

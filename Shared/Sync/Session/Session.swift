@@ -64,7 +64,7 @@ public struct Session: Sendable {
             // No session is an operation's origin: echo is suppressed by what the other side has.
             publisher = Publisher(
                 origin: 0, access: configuration.access, sharing: nil,
-                interruption: configuration.interruption, known: KnownVersions())
+                interruption: configuration.interruption, known: EchoFilter())
         }
     }
 

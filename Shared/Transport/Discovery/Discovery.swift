@@ -428,7 +428,7 @@ public final class Discovery: Sendable {
 
 extension Discovery {
     private func announce(_ state: State) {
-        var wish = AvahiTalk.Wish()
+        var wish = AvahiClient.Wish()
         wish.browses = state.settings.looksForServices
         if state.settings.announcesService, let port = state.listeningPort {
             wish.announced = PeerService(
@@ -471,7 +471,7 @@ extension Discovery {
         }
     }
 
-    private func address(of found: AvahiTalk.Found) -> MeshAddress? {
+    private func address(of found: AvahiClient.Found) -> MeshAddress? {
         let host = found.host.lowercased()
         var text = host.contains(":") ? "[\(host)]" : host
         if host.hasPrefix("fe80:") {

@@ -126,7 +126,7 @@ struct Allowance: Sendable {
 }
 
 /// Random numbers from the bits that events bring (SplitMix64).
-struct Dice: Sendable {
+struct SeededRandom: Sendable {
     var state: UInt64
 
     mutating func next() -> UInt64 {

@@ -126,7 +126,7 @@ struct LinkChooser: Sendable {
     var targets: [MeshAddress: Target] = [:]
     var links = Links()
     var graph: [PeerMark: Set<PeerMark>] = [:]
-    var dice = Dice(state: 0)
+    var dice = SeededRandom(state: 0)
     /// True once a hint of another peer came.
     private(set) var hasHeard = false
     private(set) var newSpots = Allowance(most: Limits.newSpots)

@@ -67,7 +67,7 @@ final class PumpStorage: Sendable {
     /// Hands the session a frame: where it has come in, if it is short and of a kind that takes no longer
     /// than to wake a task for it, unless it belongs to a message in parts (`work` keeps those).
     private func arrived(_ frame: [UInt8], _ taken: @escaping @Sendable () -> Void) {
-        if frame.count <= Limits.promptBytes, Session.isPrompt(frame: frame), let run = claim() {
+        if frame.count <= Limits.cheapFrameBytes, Session.isCheap(frame: frame), let run = claim() {
             guard run.session.partialCount == 0 else {
                 machine.withLock { $0.putBack(frame: frame, handled: taken) }
                 return giveBack(run, nil)

@@ -11,7 +11,7 @@ import Synchronization
 /// The links of one peer: dials and accepts them, asks the application about each, and ends them.
 ///
 /// `LinkTable` decides; this performs what it decides, with sockets (`LinkSockets`), timers and conversations
-/// (`LinkTalk`). Everything happens on one event loop, which guards the state; `seen` has a copy for other
+/// (`LinkSession`). Everything happens on one event loop, which guards the state; `seen` has a copy for other
 /// threads. A link's own bytes are handled on the event loop of its channel.
 public final class Mesh: Sendable {
     /// The wishes of the application; may change at any time.
@@ -44,7 +44,7 @@ public final class Mesh: Sendable {
         var environment: Environment
         var logger: Logger
         /// Begins a link's conversation.
-        var begin: @Sendable (LinkStart) -> any LinkTalk
+        var begin: @Sendable (LinkStart) -> any LinkSession
         /// Asks the application about a link that has greeted.
         var ask: @Sendable (LinkedPeer) async -> Bool
         /// The links or the condition have changed.
@@ -88,7 +88,7 @@ public final class Mesh: Sendable {
         let isDialer: Bool
         var channel: (any Channel)?
         var connection: LinkConnection?
-        var talk: (any LinkTalk)?
+        var session: (any LinkSession)?
         var greeting: LinkGreeting?
         /// The identity of a certificate that came within the link, and the own one that was told.
         var renewed: Identity?
@@ -356,7 +356,7 @@ public final class Mesh: Sendable {
     }
 
     private func begin(_ id: LinkID, _ state: State) {
-        guard let live = state.live[id], let connection = live.connection, live.talk == nil else { return }
+        guard let live = state.live[id], let connection = live.connection, live.session == nil else { return }
         if let key = connection.verdict.identity?.peerKey {
             OpeningHandler.release(connection.channel)
             receive(.proven(id, peerKey: key), state)
@@ -366,7 +366,7 @@ public final class Mesh: Sendable {
         if connection.tls != nil {
             verify = { [security = parts.sockets.security] der in try security.identity(in: der) }
         }
-        live.talk = parts.begin(
+        live.session = parts.begin(
             LinkStart(
                 id: id, isDialer: live.isDialer, kind: live.kind, identity: connection.verdict.identity,
                 channel: connection,
@@ -394,7 +394,7 @@ public final class Mesh: Sendable {
         OpeningHandler.release(connection.channel)
         let identity = connection.verdict.identity
         if let identity, identity.peerKey != greeting.peerKey {
-            live.talk?.finish(
+            live.session?.finish(
                 SyncError(.keyNotProven, "the greeting names another key than the certificate"))
             return
         }
@@ -434,7 +434,7 @@ public final class Mesh: Sendable {
                 guard told.certificate != own.ownCertificate, told.endsAtSeconds < own.ownEndsAtSeconds
                 else { continue }
                 live.offered = (own.ownCertificate, own.ownEndsAtSeconds)
-                live.talk?.renew(own.ownCertificate)
+                live.session?.renew(own.ownCertificate)
             }
         }
     }
@@ -456,7 +456,7 @@ public final class Mesh: Sendable {
 
     private func close(_ id: LinkID, _ reason: SyncError, _ state: State) {
         guard let live = state.live[id] else { return }
-        if let talk = live.talk { return talk.finish(reason) }
+        if let session = live.session { return session.finish(reason) }
         // Nobody to tell yet: a connection without a greeting, or none at all.
         live.channel?.close(promise: nil)
         // Within the table's own call the link cannot leave it.
@@ -473,7 +473,7 @@ public final class Mesh: Sendable {
                 "peer": "\(live.greeting?.peerKey ?? "")", "transport": "\(live.kind.rawValue)",
                 "dialed": "\(live.isDialer)",
             ])
-        live.talk?.open()
+        live.session?.open()
     }
 
     private func end(_ id: LinkID, _ reason: SyncError, _ state: State) {

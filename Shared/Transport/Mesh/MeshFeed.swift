@@ -14,7 +14,7 @@ import Synchronization
 /// the store, because the store's listener takes it while the store is locked.
 public final class MeshFeed: Sendable {
     /// One link: the other side's rights, and this side's identity.
-    public struct Link: Sendable {
+    public struct Parties: Sendable {
         /// The database.
         public var databaseID: DatabaseID
         /// This peer's public key text; empty when it has none.
@@ -218,7 +218,7 @@ public final class MeshFeed: Sendable {
 
     /// Runs one session over an open channel to its end, and returns the reason. A cancelled one says that it
     /// is going away.
-    public func run(_ link: Link, over channel: some FrameChannel) async -> SyncError {
+    public func run(_ link: Parties, over channel: some FrameChannel) async -> SyncError {
         var logger = logger
         logger[metadataKey: "link"] = "\(link.isDialer ? "dialed" : "accepted")"
         guard let store = attach(link) else { return SyncError(.goingAway, "this side is stopping") }
@@ -230,7 +230,7 @@ public final class MeshFeed: Sendable {
     }
 
     /// The store of a link that begins; nil when the feed is closed.
-    func attach(_ link: Link) -> MeshStore? {
+    func attach(_ link: Parties) -> MeshStore? {
         state.withLock { state in
             guard !state.isClosed else { return nil }
             let store = MeshStore(feed: self, link: link, number: state.nextLink)
@@ -248,7 +248,7 @@ public final class MeshFeed: Sendable {
     }
 
     /// The session of a link that begins.
-    func session(of link: Link, _ logger: Logger) -> Session {
+    func session(of link: Parties, _ logger: Logger) -> Session {
         var greeting = greeting(syncGroup: link.syncGroup, isClockTrusted: link.isClockTrusted)
         greeting.record = link.record
         greeting.takesCertificates = link.takesCertificates

@@ -29,7 +29,7 @@ final class MeshStore: SessionStore {
     }
 
     private let feed: MeshFeed
-    private let link: MeshFeed.Link
+    private let link: MeshFeed.Parties
     /// Its number at the feed.
     let number: UInt64
     private let asking = Mutex(Asking())
@@ -39,7 +39,7 @@ final class MeshStore: SessionStore {
     private var replica: PeerReplica { feed.replica }
     private var executor: BlockingExecutor { feed.executor }
 
-    init(feed: MeshFeed, link: MeshFeed.Link, number: UInt64) {
+    init(feed: MeshFeed, link: MeshFeed.Parties, number: UInt64) {
         self.feed = feed
         self.link = link
         self.number = number

@@ -324,9 +324,9 @@ public final class MeshSync: Sendable {
                 databaseID: configuration.databaseID, own: own, sockets: LinkSockets(security: security),
                 environment: environment, logger: logger,
                 begin: { start in
-                    LinkSession(
+                    MeshSession(
                         start, of: feed,
-                        LinkSession.Own(
+                        MeshSession.Own(
                             databaseID: configuration.databaseID, peerKey: own.peerKey,
                             isClockTrusted: configuration.isClockTrusted(),
                             wallMilliseconds: environment.wallMilliseconds(),

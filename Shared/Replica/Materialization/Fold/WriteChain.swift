@@ -20,7 +20,7 @@ extension Materialization {
     public func write<Work, Value>(
         as actor: ActorID, sequence: SequenceNumber, _ works: [Work],
         goesOn: ((any Error)?) throws -> Bool, checking check: (Operation) throws -> Void,
-        appending append: ([Result<DraftChain.Link<Value>, any Error>]) throws -> [LogItem],
+        appending append: ([Result<DraftChain.Drafted<Value>, any Error>]) throws -> [LogItem],
         _ body: (Work, WriteTransaction, SequenceNumber) throws -> Value
     ) throws -> [FoldedOperation] {
         precondition(sequence > 0, "the sequences of a log begin at 1")
@@ -68,13 +68,13 @@ private struct WriteChain {
     mutating func add<Value>(
         checking check: (CRDT.Operation) throws -> Void,
         _ body: (WriteTransaction, SequenceNumber) throws -> Value
-    ) throws -> DraftChain.Link<Value> {
-        var link: DraftChain.Link<Value>?
+    ) throws -> DraftChain.Drafted<Value> {
+        var link: DraftChain.Drafted<Value>?
         try database.inSavepoint {
             let transaction = WriteTransaction(database, state, environment, liveQueries: [])
             let value = try body(transaction, state.sequence.next)
             let operation = try transaction.made()?.own?.operation
-            link = DraftChain.Link(value: value, operation: operation, warnings: transaction.warnings)
+            link = DraftChain.Drafted(value: value, operation: operation, warnings: transaction.warnings)
             guard let operation else { return .rollback }
             try check(operation)
             state = transaction.state

@@ -29,14 +29,14 @@ struct Publisher: Sendable {
     /// The versions that the receiver has; nil where all changes pass through the sender. Where they do not,
     /// documents that match nothing at the sender are named too: merged with what came to the receiver from
     /// elsewhere they may match there.
-    private var known: KnownVersions?
+    private var known: EchoFilter?
     /// The greatest subscription id so far.
     private var lastID: UInt64?
 
     init(
         origin: UInt64, access: ReadAccess, sharing: Sharing?,
         interruption: (@Sendable (_ subscription: UInt64) -> (@Sendable () -> Interruption?)?)? = nil,
-        known: KnownVersions? = nil
+        known: EchoFilter? = nil
     ) {
         self.known = known
         self.interruption = interruption

@@ -1,7 +1,7 @@
 import NIOCore
 import NIOPosix
 
-/// Announces this peer by DNS-SD and finds others, where avahi runs: drives `AvahiTalk` over the system's
+/// Announces this peer by DNS-SD and finds others, where avahi runs: drives `AvahiClient` over the system's
 /// bus.
 ///
 /// Everything happens on one event loop, which guards the state. While nothing is wished there is no
@@ -18,7 +18,7 @@ final class ServiceFinder: Sendable {
     }
 
     private final class State {
-        var talk: AvahiTalk
+        var talk: AvahiClient
         var channel: (any Channel)?
         /// True from the first attempt to connect until the connection has ended.
         var isConnecting = false
@@ -26,7 +26,7 @@ final class ServiceFinder: Sendable {
         /// The next try, or the next look whether to begin again.
         var timer: Scheduled<Void>?
 
-        init(_ talk: AvahiTalk) { self.talk = talk }
+        init(_ talk: AvahiClient) { self.talk = talk }
     }
 
     private let parts: Parts
@@ -34,17 +34,17 @@ final class ServiceFinder: Sendable {
 
     init(_ parts: Parts) {
         self.parts = parts
-        state = .makeBoxSendingValue(State(AvahiTalk(seed: parts.random())), eventLoop: parts.loop)
+        state = .makeBoxSendingValue(State(AvahiClient(seed: parts.random())), eventLoop: parts.loop)
     }
 
     /// The peers that are announced; on the loop.
-    var found: Set<AvahiTalk.Found> { state.value.talk.found }
+    var found: Set<AvahiClient.Found> { state.value.talk.found }
 
     /// The state of finding peers so; nil while nothing is wished. On the loop.
-    var condition: AvahiTalk.Condition? { state.value.talk.wish.isAny ? state.value.talk.condition : nil }
+    var condition: AvahiClient.Condition? { state.value.talk.wish.isAny ? state.value.talk.condition : nil }
 
     /// Takes other wishes; on the loop.
-    func set(_ wish: AvahiTalk.Wish) {
+    func set(_ wish: AvahiClient.Wish) {
         let state = state.value
         guard wish != state.talk.wish else { return }
         send(state.talk.set(wish), state)

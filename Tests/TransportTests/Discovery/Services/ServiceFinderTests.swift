@@ -50,13 +50,13 @@ struct ServiceFinderTests {
             }
             let finder = ServiceFinder(
                 ServiceFinder.Parts(loop: loop, path: path, random: { 5 }, changed: {}))
-            try await loop.submit { finder.set(AvahiTalk.Wish(browses: true)) }.get()
-            var condition = AvahiTalk.Condition.looking
+            try await loop.submit { finder.set(AvahiClient.Wish(browses: true)) }.get()
+            var condition = AvahiClient.Condition.looking
             while condition == .looking {
                 try await Task.sleep(for: .milliseconds(5))
                 condition = try await loop.submit { finder.condition }.get() ?? .looking
             }
-            try await loop.submit { finder.set(AvahiTalk.Wish()) }.get()
+            try await loop.submit { finder.set(AvahiClient.Wish()) }.get()
             #expect(try await loop.submit { finder.condition }.get() == nil)
             try await server?.close()
             guard case .fails(let reason) = condition else { return "it works" }

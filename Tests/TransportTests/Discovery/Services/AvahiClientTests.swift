@@ -4,7 +4,7 @@ import Testing
 
 /// Avahi and the bus, as far as a conversation with them needs them.
 private struct FakeAvahi {
-    var talk = AvahiTalk(seed: 4)
+    var talk = AvahiClient(seed: 4)
     var owner = ":1.7"
     /// Calls that were made, by member, with their messages.
     private(set) var calls: [DBusMessage] = []
@@ -84,14 +84,14 @@ private struct FakeAvahi {
 }
 
 @Suite("Avahi")
-struct AvahiTalkTests {
+struct AvahiClientTests {
     private static let own = PeerService(tag: 1, peer: PeerMark(0xA), boot: 3, port: 4_040)
     private static let other = PeerService(tag: 1, peer: PeerMark(0xB), boot: 5, port: 4_041)
 
     private static func running(_ change: (inout FakeAvahi) -> Void = { _ in }) -> FakeAvahi {
         var avahi = FakeAvahi()
         change(&avahi)
-        _ = avahi.talk.set(AvahiTalk.Wish(announced: own, browses: true))
+        _ = avahi.talk.set(AvahiClient.Wish(announced: own, browses: true))
         avahi.exchange(avahi.talk.opened())
         return avahi
     }
@@ -112,7 +112,7 @@ struct AvahiTalkTests {
         avahi.announce("mimeo-000000000000000b")
         #expect(avahi.talk.found.isEmpty && avahi.members().last == "ServiceResolverNew")
         avahi.resolve(Self.other)
-        #expect(avahi.talk.found == [AvahiTalk.Found(service: Self.other, host: "10.0.0.5", interface: 2)])
+        #expect(avahi.talk.found == [AvahiClient.Found(service: Self.other, host: "10.0.0.5", interface: 2)])
         // A peer that was started again: the same service with another text.
         var again = Self.other
         again.boot = 6
@@ -200,11 +200,11 @@ struct AvahiTalkTests {
         var avahi = Self.running()
         var moved = Self.own
         moved.port = 5_050
-        avahi.exchange(avahi.talk.set(AvahiTalk.Wish(announced: moved, browses: true)))
+        avahi.exchange(avahi.talk.set(AvahiClient.Wish(announced: moved, browses: true)))
         #expect(avahi.members().suffix(3) == ["Reset", "AddService", "Commit"])
         avahi.announce("mimeo-000000000000000b")
         let calls = avahi.calls.count
-        avahi.exchange(avahi.talk.set(AvahiTalk.Wish()))
+        avahi.exchange(avahi.talk.set(AvahiClient.Wish()))
         let freed = avahi.calls.dropFirst(calls).map { call in
             "\(call.member ?? "") \(call.interface?.split(separator: ".").last ?? "")"
         }

@@ -8,7 +8,7 @@ import Exchange
 /// A version is the join of the vectors that went either way: the other side merges what it is sent, in
 /// order, for as long as the session lasts. Bounds: `Limits.knownVersions`, of `Limits.knownActors` at most;
 /// the oldest ones go. Then a change may be sent once too often, and changes nothing.
-struct KnownVersions: Sendable {
+struct EchoFilter: Sendable {
     private var versions: [DocumentKey: VersionVector] = [:]
     /// Its documents, each once, in the order in which they came.
     private var order = Queue<DocumentKey>()

@@ -13,7 +13,7 @@ import Testing
 @testable import Transport
 
 /// A conversation in the place of a session: greets, and tells its name once it is open.
-final class EchoTalk: LinkTalk {
+final class EchoSession: LinkSession {
     private struct State {
         var isOver = false
         var hasGreeted = false
@@ -117,7 +117,7 @@ final class EchoPeer: Sendable {
                 databaseID: options.databaseID, own: own,
                 sockets: LinkSockets(security: security, times: options.times), environment: .system,
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
-                begin: { EchoTalk($0, self) },
+                begin: { EchoSession($0, self) },
                 ask: { peer in !self.denied.withLock { $0.contains(peer.peerKey) } }, changed: {}))
         made.withLock { $0 = mesh }
     }

@@ -6,7 +6,7 @@
 /// stay. It may go and come, also while we talk: `NameOwnerChanged` tells, and everything begins again.
 /// Invariants: signals count only if avahi's owner of the moment has sent them; one resolver for each place,
 /// and `Limits.services` of them.
-struct AvahiTalk: Sendable {
+struct AvahiClient: Sendable {
     /// The wishes of the application.
     struct Wish: Sendable, Equatable {
         /// The service of this peer; nil to announce nothing.
@@ -68,12 +68,12 @@ struct AvahiTalk: Sendable {
     private var isNameTaken = false
     private var browser = Object.none
     private var resolvers: [Place: Resolver] = [:]
-    private var dice: Dice
+    private var dice: SeededRandom
     private var outgoing: [DBusMessage] = []
     /// True once a service had no place: browsing has to begin again, or a flood would hide peers for ever.
     private(set) var hasOverflowed = false
 
-    init(seed: UInt64) { dice = Dice(state: seed) }
+    init(seed: UInt64) { dice = SeededRandom(state: seed) }
 
     /// The peers that are announced now, whoever announced them.
     var found: Set<Found> { Set(resolvers.values.compactMap(\.found)) }
@@ -94,7 +94,7 @@ struct AvahiTalk: Sendable {
 
     /// The connection to the bus is open.
     mutating func opened() -> [DBusMessage] {
-        self = AvahiTalk(seed: dice.next(), wish: wish)
+        self = AvahiClient(seed: dice.next(), wish: wish)
         isOpen = true
         ask(.hello, Self.bus("Hello"))
         for rule in [
@@ -111,7 +111,7 @@ struct AvahiTalk: Sendable {
 
     /// The connection has closed, or could not be opened.
     mutating func closed(_ reason: String) {
-        self = AvahiTalk(seed: dice.next(), wish: wish)
+        self = AvahiClient(seed: dice.next(), wish: wish)
         self.reason = reason
     }
 
@@ -196,7 +196,7 @@ struct AvahiTalk: Sendable {
             message.body[0].string == Self.avahi, let new = message.body[2].string
         else { return }
         let (seed, wish, last) = (dice.next(), wish, serial)
-        self = AvahiTalk(seed: seed, wish: wish)
+        self = AvahiClient(seed: seed, wish: wish)
         serial = last
         isOpen = true
         server = .absent
@@ -370,7 +370,7 @@ struct AvahiTalk: Sendable {
     }
 }
 
-extension AvahiTalk {
+extension AvahiClient {
     private init(seed: UInt64, wish: Wish) {
         self.init(seed: seed)
         self.wish = wish

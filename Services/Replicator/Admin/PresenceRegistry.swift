@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// `board` guards everything; it is held for some microseconds, and for the check of a signature where a
 /// session tells of a peer that has none itself.
-package final class PresenceDesk: Sendable {
+package final class PresenceRegistry: Sendable {
     /// A session that runs.
     struct Running: Sendable {
         var name: String
@@ -17,7 +17,7 @@ package final class PresenceDesk: Sendable {
     }
 
     private let board = Mutex(
-        PresenceBoard { PresenceSignature.isValid($0.signature, of: $0.content, by: $1) })
+        PresenceTable { PresenceSignature.isValid($0.signature, of: $0.content, by: $1) })
     private let started = ContinuousClock.now
 
     /// News of a session whose peer has proven this key; nil if its token names none.
@@ -47,7 +47,7 @@ package final class PresenceDesk: Sendable {
     }
 
     private static func value(
-        _ peer: PresenceBoard.Peer, _ connections: [Value], _ sessions: [Running]
+        _ peer: PresenceTable.Peer, _ connections: [Value], _ sessions: [Running]
     ) -> Value {
         let facts = peer.record?.facts
         let isConnected = Value.bool(peer.hasSession || facts?.isConnectedToServer ?? false)

@@ -6,7 +6,7 @@ import CRDT
 /// A session's own record counts while the session runs. A record of another peer ends with its age, and
 /// when the peer has a session itself. Bounds: `Limits.presenceOfSession` for each session,
 /// `Limits.presenceOfDatabase` for all.
-public struct PresenceBoard: Sendable {
+public struct PresenceTable: Sendable {
     /// A peer, as the board has it.
     public struct Peer: Sendable, Equatable {
         /// Its key.
