@@ -30,8 +30,8 @@ final class MeshLinkRun {
         var reader = FrameReader()
         var reason: SyncError?
 
-        init?(_ peer: MeshPeer, isDialer: Bool, _ change: (inout MeshFeed.Link) -> Void = { _ in }) {
-            var link = MeshFeed.Link(databaseID: "d", isDialer: isDialer, wallMilliseconds: 1_800_000_000_000)
+        init?(_ peer: MeshPeer, isDialer: Bool, _ change: (inout MeshFeed.Parties) -> Void = { _ in }) {
+            var link = MeshFeed.Parties(databaseID: "d", isDialer: isDialer, wallMilliseconds: 1_800_000_000_000)
             change(&link)
             guard let store = peer.feed.attach(link) else { return nil }
             self.peer = peer
@@ -50,7 +50,7 @@ final class MeshLinkRun {
 
     init?(
         _ dialer: MeshPeer, _ listener: MeshPeer,
-        _ change: (inout MeshFeed.Link) -> Void = { _ in }
+        _ change: (inout MeshFeed.Parties) -> Void = { _ in }
     ) {
         guard let first = End(dialer, isDialer: true, change),
             let second = End(listener, isDialer: false, change)
