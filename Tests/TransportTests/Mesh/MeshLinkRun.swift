@@ -31,7 +31,8 @@ final class MeshLinkRun {
         var reason: SyncError?
 
         init?(_ peer: MeshPeer, isDialer: Bool, _ change: (inout MeshFeed.Parties) -> Void = { _ in }) {
-            var link = MeshFeed.Parties(databaseID: "d", isDialer: isDialer, wallMilliseconds: 1_800_000_000_000)
+            var link = MeshFeed.Parties(
+                databaseID: "d", isDialer: isDialer, wallMilliseconds: 1_800_000_000_000)
             change(&link)
             guard let store = peer.feed.attach(link) else { return nil }
             self.peer = peer
