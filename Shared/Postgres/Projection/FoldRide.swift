@@ -38,6 +38,12 @@ public final class FoldRide: AppendRider {
         self.result = result
     }
 
+    /// Fails without a row, and tells the server's own log why. The count keeps the planner from evaluating
+    /// the text, which is no number.
+    private static func require(_ reason: String) -> String {
+        "CASE count(*) WHEN 0 THEN ('mimeo: folded later, \(reason): ' || count(*))::int ELSE 1 END"
+    }
+
     /// Notes that its transaction was committed.
     func noteArrival() { isCommitted.store(true, ordering: .releasing) }
 
@@ -54,7 +60,7 @@ public final class FoldRide: AppendRider {
                     AND to_regnamespace('\(ProjectionNames.schemaPrefix)' || number)::oid::int8 = $6
                 FOR UPDATE SKIP LOCKED
             )
-            SELECT 1 / count(*), set_config('mimeo.projection_format', '2', true),
+            SELECT \(require("another process folds")), set_config('mimeo.projection_format', '2', true),
                 set_config('lock_timeout', '\(patience)ms', true)
             FROM free
             """,
@@ -80,7 +86,7 @@ public final class FoldRide: AppendRider {
                     AND l.id = $6 AND l.log_id = $7 AND l.head = $2 AND l.hash = $3
                 RETURNING 1
             )
-            SELECT 1 / count(*) FROM moved
+            SELECT \(require("the log has moved on")) FROM moved
             """,
             [
                 .int8(Int64(result.number)), .int8(Int64(bitPattern: result.position.offset.rawValue)),
