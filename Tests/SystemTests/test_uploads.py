@@ -15,6 +15,8 @@ MIB = 1 << 20
 
 
 class ResumableUploads(SystemTest):
+    seconds = pick(fast=240, deep=2_400)
+
     def setUp(self):
         super().setUp()
         use_packages(*TOOLS)
