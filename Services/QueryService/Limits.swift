@@ -175,6 +175,9 @@ public enum Limits {
     /// Webhooks of one database; each is a reader of its log.
     static let webhooksOfDatabase = 32
     /// Lines in one call of a webhook.
+    /// Credentials that write no more and whose time is remembered while others wait; up to twice as many for
+    /// a moment.
+    static let absentWriters = 512
     public static let webhookLines = 100
     /// Bytes of lines in one call, unless a single line has more.
     public static let webhookBytes = 256 << 10

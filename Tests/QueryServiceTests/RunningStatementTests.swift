@@ -292,6 +292,22 @@ struct FairLineTests {
         #expect(await Self.order(of: ["a", "a", "b"], after: []) == ["a", "b", "a"])
     }
 
+    @Test("a line that is never empty remembers so many who have left, those who used most")
+    func charged() {
+        var line = FairLine()
+        #expect(!line.enter("in") && line.enter("waits"))
+        line.charge(["waits"], .microseconds(1))
+        for number in 0..<5_000 {
+            line.charge(["\(number)"], .milliseconds(number == 7 ? 900 : 1))
+            #expect(line.charged <= 2 + 2 * QueryService.Limits.absentWriters)
+        }
+        #expect(line.charged >= QueryService.Limits.absentWriters)
+        // Whoever comes back has the time that is remembered, or is one credit behind the one who used most.
+        #expect(line.used(by: "7") == .milliseconds(900))
+        #expect(line.used(by: "waits") == .microseconds(1))
+        #expect(line.used(by: "0") == nil)
+    }
+
     @Test("a credential with many waits behind each other one once")
     func turns() async {
         actor Line {

@@ -28,7 +28,8 @@ struct FairLine {
 
     private var waiting: [(credential: String, waiters: [Waiter])] = []
     private var present: [String: Int] = [:]
-    /// The time that each credential's writes have taken since nobody waited.
+    /// The time that each credential's writes have taken since nobody waited: of all who are present, and of
+    /// some who have left (`charge`).
     private var used: [String: Duration] = [:]
 
     /// How many are in or wait.
@@ -88,10 +89,20 @@ struct FairLine {
         }
     }
 
-    /// Charges credentials for a time that their writes took together.
+    /// Charges credentials for a time that their writes took together. A line that is never empty would keep
+    /// everybody who ever wrote: those of the absent who used least are forgotten, who gain least by it.
     mutating func charge(_ credentials: [String], _ time: Duration) {
         for credential in credentials { used[credential, default: .zero] += time / credentials.count }
+        guard used.count > present.count + 2 * Limits.absentWriters else { return }
+        let absent = used.filter { present[$0.key] == nil }.sorted { $0.value < $1.value }
+        for (credential, _) in absent.dropLast(Limits.absentWriters) { used[credential] = nil }
     }
+
+    /// How many credentials' times are known.
+    var charged: Int { used.count }
+
+    /// The time that a credential's writes have taken, if it is known.
+    func used(by credential: String) -> Duration? { used[credential] }
 
     /// Ends the wait of one that was taken.
     mutating func answer(_ waiter: Waiter, _ result: Result<ExecuteAnswer, any Error>) {
