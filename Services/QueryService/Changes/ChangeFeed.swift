@@ -34,18 +34,22 @@ struct ChangeFeed: Sendable {
             switch request.until {
             case nil: .max
             case .offset(let offset)?: offset
-            case .time(let time)?: try await past.offset(of: .time(time), in: database)
+            case .time(let time)?: try await self.offset(of: .time(time))
             }
         switch request.since {
         case .now, .snapshot: return Bounds(begin: head, head: head, until: until)
         case .point(.offset(0)): return Bounds(begin: min(oldest, head), head: head, until: until)
         case .point(let point):
-            let offset = try await past.offset(of: point, in: database)
+            let offset = try await self.offset(of: point)
             if offset < oldest, case .gone = projection.recent.read(after: offset) {
                 throw try await past.gone(database)
             }
             return Bounds(begin: offset, head: head, until: until)
         }
+    }
+
+    private func offset(of point: PastPoint) async throws -> Offset {
+        try await turns.evaluating { try await past.offset(of: point, in: database, $0) }
     }
 
     /// Writes the feed.

@@ -39,7 +39,7 @@ struct HistoryRequest: Sendable {
             return found
         }
         if let point = at {
-            let offset = try await past.offset(of: point, in: database)
+            let offset = try await past.offset(of: point, in: database, first.evaluation)
             let (history, found) = try await find(through: offset, limit: 0)
             let key = history.key
             return try await history.evaluation.run {

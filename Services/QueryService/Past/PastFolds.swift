@@ -1,6 +1,6 @@
 import CRDT
+import DQL
 import Logging
-import Machine
 import OperationLog
 import Replica
 import ServiceKit
@@ -8,8 +8,11 @@ import ServiceKit
 /// The folds of the past that this process has open: for reads `asOf` an offset, shared and kept for the next
 /// reader, and one each for readers of changes from before the part in memory.
 ///
-/// Actor isolation guards all. A kept fold with users is never moved, closed or lent. `turns` bounds how many
-/// are being folded at a time, since each reads the log and writes files.
+/// A fold that has to be moved is moved in steps, each a turn of somebody who waits for it; it stops where
+/// nobody waits any more, because all have left or their time is over. It is kept there, and the next one who
+/// wants it goes on. An account moves one at a time (`FoldPlaces`).
+///
+/// Actor isolation guards all. A kept fold with users is never moved, closed or lent.
 actor PastFolds {
     private struct Kept {
         let fold: PastFold
@@ -17,6 +20,8 @@ actor PastFolds {
         var users = 0
         /// Closed when the last user has left; nobody else gets it.
         var isDoomed = false
+        /// True for one that stopped on its way: nobody has asked for the offset at which it stands.
+        var isUnfinished = false
         var lastUse = ContinuousClock.now
         var bytes: Int
     }
@@ -26,12 +31,20 @@ actor PastFolds {
         let offset: Offset
     }
 
+    /// A fold that is being moved to an offset, for all who want it there.
+    private struct Opening {
+        let number: UInt64
+        let work: Task<Void, any Error>
+        /// Those who wait for it.
+        var waiting: [Evaluation]
+    }
+
     private let log: any OperationLog
     private let folder: String
     private let logger: Logger
     private var kept: [Kept] = []
-    private var openings: [Wanted: Task<Void, any Error>] = [:]
-    private let turns = BoundedTurns(Limits.foldTurns, waiting: Limits.waitingFolds, for: nil)
+    private var openings: [Wanted: Opening] = [:]
+    private let places = FoldPlaces()
     private var lent = 0
     private var lentFolds: [ObjectIdentifier: PastFold] = [:]
     /// Lent folds that are closed when they come back.
@@ -88,20 +101,58 @@ actor PastFolds {
             if let found {
                 kept[found].users += 1
                 kept[found].lastUse = .now
+                kept[found].isUnfinished = false
                 return kept[found].fold
             }
-            if let opening = openings[wanted] {
-                try await opening.value
+            let opening = join(wanted, evaluation)
+            defer { leave(wanted, opening.number, evaluation) }
+            do {
+                if try await evaluation.waits(for: { try await opening.work.value }) { continue }
+            } catch is CancellationError where evaluation.end == nil {
+                // It ended with the one who paid for it.
+                try Task.checkCancellation()
                 continue
             }
-            let opening = Task {
-                defer { self.openings[wanted] = nil }
-                let fold = try await self.fold(at: wanted, isExclusive: false, evaluation)
-                await self.keep(fold)
-            }
-            openings[wanted] = opening
-            try await opening.value
+            throw Self.ended(evaluation)
         }
+    }
+
+    private static func ended(_ evaluation: Evaluation) -> DQLError {
+        .interrupted(evaluation.end == .timeout ? .timeout : .cancelled)
+    }
+
+    /// Waits for a fold with those who want the same one, or begins it.
+    private func join(_ wanted: Wanted, _ evaluation: Evaluation) -> Opening {
+        if let known = openings[wanted] {
+            openings[wanted]?.waiting.append(evaluation)
+            return known
+        }
+        made += 1
+        let number = made
+        let work = Task {
+            defer { if self.openings[wanted]?.number == number { self.openings[wanted] = nil } }
+            let fold = try await self.fold(at: wanted, isExclusive: false) { $0.payer(of: wanted, number) }
+            await self.keep(fold)
+        }
+        let opening = Opening(number: number, work: work, waiting: [evaluation])
+        openings[wanted] = opening
+        return opening
+    }
+
+    /// Whoever pays for the next step of a fold that several may wait for. Without one it ends: somebody who
+    /// comes now begins it again.
+    private func payer(of wanted: Wanted, _ number: UInt64) -> Evaluation? {
+        guard let opening = openings[wanted], opening.number == number else { return nil }
+        let payer = opening.waiting.first { $0.end == nil }
+        if payer == nil { openings[wanted] = nil }
+        return payer
+    }
+
+    private func leave(_ wanted: Wanted, _ number: UInt64, _ evaluation: Evaluation) {
+        guard let work = openings[wanted]?.work, openings[wanted]?.number == number else { return }
+        openings[wanted]?.waiting.removeAll { $0 === evaluation }
+        // It may wait for its place.
+        if payer(of: wanted, number) == nil { work.cancel() }
     }
 
     private func release(_ fold: PastFold) {
@@ -121,7 +172,18 @@ actor PastFolds {
         lent += 1
         do {
             let wanted = Wanted(database: database, offset: offset)
-            let fold = try await fold(at: wanted, isExclusive: true, evaluation)
+            let work = Task {
+                try await self.fold(at: wanted, isExclusive: true) { _ in
+                    evaluation.end == nil ? evaluation : nil
+                }
+            }
+            guard try await evaluation.waits(for: { _ = try await work.value }) else {
+                work.cancel()
+                // It may have come there all the same.
+                Task { if let fold = try? await work.value { await self.keep(fold) } }
+                throw Self.ended(evaluation)
+            }
+            let fold = try await work.value
             lentFolds[ObjectIdentifier(fold)] = fold
             return fold
         } catch {
@@ -146,17 +208,33 @@ actor PastFolds {
         await fold.close()
     }
 
+    /// How many wait for folds that they may share.
+    var waiting: Int { openings.values.reduce(0) { $0 + $1.waiting.count } }
+
     // MARK: Folding
 
-    /// A fold that stands at the wanted offset: an idle one that was moved there, or a new one.
+    /// Whoever pays for the next step of a fold; nil to stop it.
+    private typealias Payer = @Sendable (isolated PastFolds) -> Evaluation?
+
+    /// A fold that stands at the wanted offset, once its account has a place.
     private func fold(
-        at wanted: Wanted, isExclusive: Bool, _ evaluation: Evaluation
+        at wanted: Wanted, isExclusive: Bool, _ payer: @escaping Payer
     ) async throws -> PastFold {
-        guard await turns.begin() else {
+        guard let first = payer(self) else { throw CancellationError() }
+        let account = Account(first.purpose.credential, in: wanted.database)
+        guard await places.begin(account) else {
             try Task.checkCancellation()
             throw QueryError(.overloaded)
         }
-        defer { turns.end() }
+        defer { places.end(account) }
+        // Nobody cancels it in the midst of a step, whose work would be lost.
+        return try await Task { try await self.moved(to: wanted, isExclusive: isExclusive, payer) }.value
+    }
+
+    /// An idle fold that was moved to the wanted offset, or a new one.
+    private func moved(
+        to wanted: Wanted, isExclusive: Bool, _ payer: Payer
+    ) async throws -> PastFold {
         guard !isClosed else { throw QueryError(.unavailable, "the service stops") }
         if !isSwept {
             isSwept = true
@@ -168,29 +246,45 @@ actor PastFolds {
         if let idle = takeIdle(wanted, since: begin, isExclusive: isExclusive) {
             fold = idle
         } else {
-            made += 1
-            let name = PastFold.name(of: wanted.database, number: made)
-            fold = try await PastFold.open(
-                wanted.database, log: log, notAfter: wanted.offset, folder: "\(folder)/\(name)",
-                logger: logger)
+            guard let payer = payer(self) else { throw CancellationError() }
+            fold = try await open(wanted, for: payer)
         }
+        while await fold.position.offset < wanted.offset {
+            guard let payer = payer(self) else {
+                await keep(fold, isUnfinished: true)
+                throw CancellationError()
+            }
+            do {
+                if try await fold.next(through: wanted.offset, for: payer).isEmpty { break }
+            } catch {
+                await fold.close()
+                throw error
+            }
+        }
+        return fold
+    }
+
+    private func open(_ wanted: Wanted, for payer: Evaluation) async throws -> PastFold {
+        made += 1
+        let name = PastFold.name(of: wanted.database, number: made)
         do {
-            try await fold.advance(through: wanted.offset, for: evaluation, isShared: !isExclusive)
-            return fold
-        } catch {
-            await fold.close()
-            throw error
+            return try await PastFold.open(
+                wanted.database, log: log, notAfter: wanted.offset, folder: "\(folder)/\(name)",
+                for: payer, logger: logger)
+        } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {
+            throw CancellationError()
         }
     }
 
     /// An idle fold nearer to the wanted offset than the log's own beginning. For a reader of the past only
-    /// where there is no room for one more: the next reader may want the offset at which it stands.
+    /// one that stopped on its way, or where there is no room for one more: the next reader may want the
+    /// offset at which it stands.
     private func takeIdle(_ wanted: Wanted, since begin: Offset, isExclusive: Bool) -> PastFold? {
-        guard isExclusive || kept.count >= Limits.keptFolds else { return nil }
+        let isAny = isExclusive || kept.count >= Limits.keptFolds
         let places = kept.indices.filter { place in
             let item = kept[place]
             return item.users == 0 && !item.isDoomed && item.fold.database == wanted.database
-                && item.offset <= wanted.offset && item.offset >= begin
+                && (isAny || item.isUnfinished) && item.offset <= wanted.offset && item.offset >= begin
         }
         guard let place = places.max(by: { kept[$0].offset < kept[$1].offset }) else { return nil }
         return kept.remove(at: place).fold
@@ -198,10 +292,10 @@ actor PastFolds {
 
     /// Adds an idle fold, and closes those that were not used for the longest time where there are too many,
     /// or too many bytes.
-    private func keep(_ fold: PastFold) async {
+    private func keep(_ fold: PastFold, isUnfinished: Bool = false) async {
         guard !isClosed else { return await fold.close() }
         let offset = await fold.position.offset
-        kept.append(Kept(fold: fold, offset: offset, bytes: fold.bytes))
+        kept.append(Kept(fold: fold, offset: offset, isUnfinished: isUnfinished, bytes: fold.bytes))
         while kept.count > Limits.keptFolds || kept.reduce(0, { $0 + $1.bytes }) > Limits.keptFoldBytes {
             // The one just added is kept in any case: somebody waits for it.
             let idle = kept.indices.dropLast().filter { kept[$0].users == 0 }

@@ -49,6 +49,18 @@ actor PastTimes {
         var offset: Offset
         /// The greatest time of an operation up to the offset, as far as the log reached when it was read.
         var greatest: UInt64
+
+        /// The mark after the entries up to a time, and whether one is younger.
+        func moved(over entries: [LogEntry], to milliseconds: UInt64) -> (mark: Mark, isFound: Bool) {
+            var mark = self
+            for entry in entries {
+                let time = HybridClock.milliseconds(of: entry.timestamp)
+                guard time <= milliseconds else { return (mark, true) }
+                mark.greatest = max(mark.greatest, time)
+                mark.offset = entry.offset
+            }
+            return (mark, false)
+        }
     }
 
     private let log: any OperationLog
@@ -57,8 +69,11 @@ actor PastTimes {
     init(log: any OperationLog) { self.log = log }
 
     /// The last offset of the log before the first operation that was written after a time; nil if that
-    /// operation, or its place, is no longer in the log.
-    func offset(at milliseconds: UInt64, in database: DatabaseID) async throws -> Offset? {
+    /// operation, or its place, is no longer in the log. Looks through what it reads in turns of the
+    /// evaluation, and ends with it.
+    func offset(
+        at milliseconds: UInt64, in database: DatabaseID, _ evaluation: Evaluation
+    ) async throws -> Offset? {
         let truncated = try await log.truncation(of: database).offset
         var known = (marks[database] ?? []).filter { $0.offset >= truncated }
         // The last mark before which no operation is younger.
@@ -85,12 +100,10 @@ actor PastTimes {
                 marks[database] = known
             }
             isFirst = false
-            for entry in entries {
-                let time = HybridClock.milliseconds(of: entry.timestamp)
-                guard time <= milliseconds else { return place == 0 || place > truncated ? place : nil }
-                greatest = max(greatest, time)
-                place = entry.offset
-            }
+            let sofar = Mark(offset: place, greatest: greatest)
+            let (mark, isFound) = try await evaluation.run { sofar.moved(over: entries, to: milliseconds) }
+            (place, greatest) = (mark.offset, mark.greatest)
+            if isFound { return place == 0 || place > truncated ? place : nil }
         }
     }
 }
@@ -101,16 +114,18 @@ struct Past: Sendable {
     let folds: PastFolds
     let times: PastTimes
 
-    /// The offset of a point.
-    /// - Throws: `QUERY-0501`, `QUERY-0503`.
-    func offset(of point: PastPoint, in database: DatabaseID) async throws -> Offset {
+    /// The offset of a point. A time is searched in turns of the evaluation.
+    /// - Throws: `QUERY-0501`, `QUERY-0503`; `cancelled` or `timeout` when the evaluation ends.
+    func offset(
+        of point: PastPoint, in database: DatabaseID, _ evaluation: Evaluation
+    ) async throws -> Offset {
         switch point {
         case .offset(let offset):
             let head = try await log.head(of: database).offset
             guard offset <= head else { throw QueryError(.futureOffset, "\(head)") }
             return offset
         case .time(let milliseconds):
-            guard let offset = try await times.offset(at: milliseconds, in: database) else {
+            guard let offset = try await times.offset(at: milliseconds, in: database, evaluation) else {
                 throw try await gone(database)
             }
             return offset

@@ -174,7 +174,7 @@ actor Projection {
         }
         if let point = request.asOf {
             guard job.isReadOnly else { throw QueryError(.pastIsReadOnly) }
-            let offset = try await past.offset(of: point, in: database)
+            let offset = try await past.offset(of: point, in: database, evaluation)
             let limit = bounds.answerBytes
             return try await past.translating(database) {
                 try await past.folds.read(database, at: offset, evaluation) { documents in

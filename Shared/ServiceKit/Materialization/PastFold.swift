@@ -42,12 +42,13 @@ public actor PastFold {
         return try await log.snapshot(of: database)?.position.offset ?? truncated
     }
 
-    /// Opens a fold at the latest place that the log offers at or before an offset.
+    /// Opens a fold at the latest place that the log offers at or before an offset. A snapshot is loaded in
+    /// turns of the evaluation's credential, and not to its end if the evaluation has ended.
     /// - Parameter folder: a new folder for its files.
-    /// - Throws: `Gone`, and the log's errors.
+    /// - Throws: `Gone`, and the log's errors; `cancelled`, `timeout`.
     public static func open(
         _ database: DatabaseID, log: any OperationLog, notAfter offset: Offset, folder: String,
-        logger: Logger
+        for evaluation: Evaluation, logger: Logger
     ) async throws -> PastFold {
         guard let start = try await log.position(at: 0, in: database) else {
             throw OperationLogError(.corrupt, "the log has no position 0; restore it from a backup")
@@ -69,7 +70,7 @@ public actor PastFold {
                     return try make()
                 }
                 (replica, position) = try await Materializer.loadSnapshot(
-                    into: replica, log, database, executor, logger, renew: renew)
+                    into: replica, log, database, evaluation, logger, renew: renew)
                 // A newer snapshot may have replaced it meanwhile.
                 if let position, position.offset > offset { throw Gone(oldest: position.offset) }
             }
@@ -90,17 +91,6 @@ public actor PastFold {
         self.position = position
         self.executor = executor
         self.folder = folder
-    }
-
-    /// Folds up to an offset that the log has, in turns of the evaluation's credential.
-    /// - Parameter isShared: whether others may wait for it too; else it ends with the evaluation.
-    public func advance(through offset: Offset, for evaluation: Evaluation, isShared: Bool) async throws {
-        while position.offset < offset {
-            if !isShared, let end = evaluation.end {
-                throw DQLError.interrupted(end == .timeout ? .timeout : .cancelled)
-            }
-            if try await next(through: offset, for: evaluation).isEmpty { return }
-        }
     }
 
     /// Folds the next operations, none after `offset`, and returns them; none at the log's head. Some
@@ -196,5 +186,13 @@ public actor PastFold {
             try? left.close()
             try? FileManager.default.removeItem(atPath: folder)
         }
+    }
+}
+
+extension Evaluation: LoadingPlace {
+    /// - Throws: `cancelled`, `timeout` once it has ended.
+    func load<Result: Sendable>(_ step: @escaping @Sendable () throws -> Result) async throws -> Result {
+        if let end { throw DQLError.interrupted(end == .timeout ? .timeout : .cancelled) }
+        return try await apart(step)
     }
 }

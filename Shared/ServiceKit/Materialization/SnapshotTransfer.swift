@@ -6,23 +6,36 @@ import Replica
 
 // Transfer between a log's snapshot and a materialization, in both directions, chunk by chunk.
 
+/// Runs a step of loading a snapshot, which blocks: for the service itself on threads of its own, for a client
+/// in a turn of its evaluation.
+protocol LoadingPlace: Sendable {
+    func load<Result: Sendable>(_ step: @escaping @Sendable () throws -> Result) async throws -> Result
+}
+
+extension BlockingExecutor: LoadingPlace {
+    func load<Result: Sendable>(_ step: @escaping @Sendable () throws -> Result) async throws -> Result {
+        try await run(step)
+    }
+}
+
 extension Materializer {
     /// Loads the log's snapshot into a fresh replica. If a newer snapshot appears meanwhile, starts again
     /// with another replica that `renew` makes in its place.
+    /// - Parameter place: where the replica is written.
     /// - Returns: the replica now in place, and its position; the position is nil without a snapshot.
     static func loadSnapshot(
         into replica: Materialization, _ log: any OperationLog, _ database: DatabaseID,
-        _ executor: BlockingExecutor,
-        _ logger: Logger, renew: @escaping @Sendable (Materialization) throws -> Materialization
+        _ place: some LoadingPlace, _ logger: Logger,
+        renew: @escaping @Sendable (Materialization) throws -> Materialization
     ) async throws -> (Materialization, LogPosition?) {
         var replica = replica
         let loaded = try await log.beginWithSnapshot(of: database, logger: logger) { isAgain in
             let current = replica
-            if isAgain { replica = try await executor.run { try renew(current) } }
+            if isAgain { replica = try await place.load { try renew(current) } }
             return SnapshotLoading()
         } load: { loading, chunk in
             let (current, sofar) = (replica, loading)
-            loading = try await executor.run { try current.load(chunk, sofar) }
+            loading = try await place.load { try current.load(chunk, sofar) }
         } position: {
             $0.position
         }
