@@ -284,10 +284,11 @@ public final class QueryServicePart: ServicePart {
     ) async throws -> Response {
         let identity = try await identity(of: request)
         let minimum = try ExecuteRequest.transactionID(request.headers)
-        let body = try await request.received(limitBytes: Limits.requestBytes, for: Account(identity))
+        let sent = try await request.received(limitBytes: Limits.requestBytes, for: Account(identity))
         let evaluation = try pool.statement("", of: identity.credential, in: identity.databaseID)
         context.whenClientLeaves { evaluation.end(.abandoned) }
         do {
+            let body = try await sent.unpacked(in: evaluation)
             var parsed = try await ExecuteRequest(body, takesTransactions: true, in: evaluation)
             parsed.key = try await body.key(request, of: identity, [isStrict ? 4 : 5], in: evaluation)
             if let text = try QueryValues(request).text("asOf") {

@@ -121,8 +121,6 @@ public enum Limits {
     static let certificateLook: Duration = .seconds(1)
     /// Shortest admin credential: 32 bytes as base64url have 43 characters.
     static let adminCredentialCharacters = 32
-    /// Largest body that is read whole, unless its route says otherwise: a large statement with arguments.
-    public static let requestBodyBytes = 2 * 1024 * 1024
     /// Shortest time between two fetches of the issuer's keys: forged key ids must not cause load there.
     public static let keyRefreshInterval: Duration = .seconds(2)
     /// Longest wait after repeated failures to fetch the keys.

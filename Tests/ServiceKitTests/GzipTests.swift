@@ -52,6 +52,31 @@ struct GzipTests {
         #expect(throws: Inflater.Malformed.self) { try unpacked(changed, by: 9) }
     }
 
+    @Test(
+        "a whole body is unpacked in steps, and its limit holds: empty members are steps, and have no bytes")
+    func steps() throws {
+        let text = String(repeating: "0", count: 10 * Limits.gzipStepBytes)
+        var sizes: [Int] = []
+        let plain = try Inflater.unpack(ByteBuffer(bytes: Self.packed(text)), limitBytes: text.utf8.count) {
+            sizes.append($0)
+        }
+        #expect(String(buffer: plain) == text)
+        #expect(zip(sizes, sizes.dropFirst()).allSatisfy { $1 - $0 <= Limits.gzipStepBytes })
+        #expect(sizes.count > 10 && sizes.last == text.utf8.count)
+        let refused = #expect(throws: ServiceError.self) {
+            try Inflater.unpack(
+                ByteBuffer(bytes: Self.packed(text)), limitBytes: text.utf8.count - 1)
+        }
+        #expect(refused?.code == .bodyTooLarge)
+
+        let member = Self.packed("")
+        let count = 4 * Limits.gzipStepBytes / member.count
+        let members = ByteBuffer(bytes: Array(repeating: member, count: count).flatMap { $0 })
+        var empty: [Int] = []
+        #expect(try Inflater.unpack(members, limitBytes: 0) { empty.append($0) }.readableBytes == 0)
+        #expect(empty.count >= 4 && empty.allSatisfy { $0 == 0 })
+    }
+
     @Test("zeros after a member are padding, wherever the pieces are cut; before the first they are no gzip")
     func padding() throws {
         let bytes = Self.packed("one ") + [0, 0] + Self.packed("two") + Array(repeating: 0, count: 20)

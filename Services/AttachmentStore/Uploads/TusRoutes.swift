@@ -198,8 +198,9 @@ struct TusRoutes: Sendable {
     /// Appends the request's body. The part that arrived of a broken-off body counts, unless it has a
     /// checksum.
     private func write(
-        _ request: Request, _ name: UploadName, _ identity: Identity, _ shelf: UploadShelf, at offset: Int64
+        _ sent: Request, _ name: UploadName, _ identity: Identity, _ shelf: UploadShelf, at offset: Int64
     ) async throws -> HTTPFields {
+        let request = try sent.unpacked()
         let checksum = try request.headers[TusField.checksum].map { text in try TusChecksum(text) }
         let announced = request.headers[.contentLength].flatMap { Int64($0) }
         let length = try request.method == .post && offset == 0 ? nil : request.tusNumber(TusField.length)

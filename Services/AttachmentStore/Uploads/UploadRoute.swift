@@ -22,7 +22,8 @@ struct UploadRoute {
         var len: Int64
     }
 
-    func respond(to request: Request) async throws -> Response {
+    func respond(to sent: Request) async throws -> Response {
+        let request = try sent.unpacked()
         let announced = request.headers[.contentLength].flatMap { Int64($0) }
         let contentType = request.headers[.contentType] ?? ""
         let isForm = HeaderParameters(contentType).value == "multipart/form-data"

@@ -26,8 +26,9 @@ struct LegacyRoutes: Sendable {
         }
         mount.on(.post, "/api/v4/store/write") { request, context in
             let identity = try await identity(request)
-            let body = try await received(request, identity)
+            let sent = try await received(request, identity)
             return try await evaluating(identity, context) { evaluation in
+                let body = try await sent.unpacked(in: evaluation)
                 let members = try await body.members(known: ["commands"], in: evaluation)
                 let write = try await reporting {
                     try await evaluation.run { try evaluation.preparing { try LegacyWrite(members) } }
@@ -83,8 +84,9 @@ struct LegacyRoutes: Sendable {
         _ make: @escaping @Sendable (LegacyCall) throws -> LegacyStatement
     ) async throws -> Response {
         let identity = try await identity(request)
-        let body = try await received(request, identity)
+        let sent = try await received(request, identity)
         return try await evaluating(identity, context) { evaluation in
+            let body = try await sent.unpacked(in: evaluation)
             let object = try await body.members(known: ["collection"] + members, in: evaluation)
             let made = try await reporting {
                 try await evaluation.run {
@@ -101,7 +103,7 @@ struct LegacyRoutes: Sendable {
         }
     }
 
-    private func received(_ request: Request, _ identity: Identity) async throws -> ReceivedBody {
+    private func received(_ request: Request, _ identity: Identity) async throws -> SentBody {
         try await request.received(limitBytes: Limits.requestBytes, for: Account(identity))
     }
 

@@ -17,7 +17,9 @@ struct ObserveRoutes: Sendable {
             let body = try await request.received(
                 limitBytes: Limits.requestBytes, for: Account(identity))
             let turns = feeds.turns(request, identity, context)
-            let wanted = try await turns.evaluating { try await ExecuteRequest(body, in: $0) }
+            let wanted = try await turns.evaluating { evaluation in
+                try await ExecuteRequest(body.unpacked(in: evaluation), in: evaluation)
+            }
             return try await observe(wanted, identity, request, context, turns)
         }
         mount.on(.get, "/api/v5/store/observe") { request, context in

@@ -4,8 +4,33 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 
-/// The body of a request as it came, JSON or CBOR, which may be large: its memory belongs to an account, and
-/// it is read in a turn of an evaluation.
+/// The body of a request as it was sent, perhaps packed. Its memory belongs to an account.
+public struct SentBody: Sendable {
+    fileprivate let bytes: ByteBuffer
+    fileprivate let isPacked: Bool
+    fileprivate let isCBOR: Bool
+    fileprivate let limitBytes: Int
+    /// The memory that it takes, as long as somebody has it.
+    fileprivate let hold: ClientHold
+
+    /// The body unpacked: at once if it is not packed, else in a turn of the evaluation.
+    /// - Throws: `SRV-0400` for no gzip; `SRV-0413` beyond the limit; `cancelled` and `timeout` when the
+    ///   evaluation ends; `SRV-0430`, `SRV-0503`.
+    public func unpacked(in evaluation: Evaluation) async throws -> ReceivedBody {
+        guard isPacked else { return ReceivedBody(bytes, isCBOR: isCBOR, hold) }
+        return try await evaluation.run {
+            let plain = try Inflater.unpack(bytes, limitBytes: limitBytes) { count in
+                if let reason = evaluation.interruption() { throw DQLError.interrupted(reason) }
+                // A growing buffer doubles its room.
+                try hold.grow(to: bytes.readableBytes + 2 * count)
+            }
+            return ReceivedBody(plain, isCBOR: isCBOR, hold)
+        }
+    }
+}
+
+/// The body of a request, JSON or CBOR, which may be large: its memory belongs to an account, and it is read
+/// in a turn of an evaluation.
 public struct ReceivedBody: Sendable {
     /// The bytes, unpacked.
     public let bytes: ByteBuffer
@@ -13,7 +38,7 @@ public struct ReceivedBody: Sendable {
     /// The memory that it takes, as long as somebody has it.
     private let hold: ClientHold
 
-    init(_ bytes: ByteBuffer, isCBOR: Bool, _ hold: ClientHold) {
+    fileprivate init(_ bytes: ByteBuffer, isCBOR: Bool, _ hold: ClientHold) {
         (self.bytes, self.isCBOR, self.hold) = (bytes, isCBOR, hold)
     }
 
@@ -61,10 +86,11 @@ extension Request {
         return type == "application/cbor"
     }
 
-    /// Reads the whole body of a client that has logged in; what it takes belongs to the account.
-    /// - Throws: `SRV-0413` when it is larger than the limit; `SRV-0430`, `SRV-0503`.
-    public func received(limitBytes: Int, for account: Account) async throws -> ReceivedBody {
-        let tooLarge = ServiceError(.bodyTooLarge, "the body is larger than \(limitBytes) bytes")
+    /// Reads the whole body of a client that has logged in; the memory of it belongs to the account.
+    /// - Throws: `SRV-0413` when it is larger than the limit; `SRV-0415`; `SRV-0430`, `SRV-0503`.
+    public func received(limitBytes: Int, for account: Account) async throws -> SentBody {
+        let isPacked = try isPacked
+        let tooLarge = ServiceError.bodyTooLarge(limitBytes)
         let length = headers[.contentLength].flatMap { Int($0) }
         if let length, length > limitBytes { throw tooLarge }
         let hold = ClientHold(account)
@@ -78,6 +104,7 @@ extension Request {
             }
             bytes.writeBuffer(&piece)
         }
-        return ReceivedBody(bytes, isCBOR: isCBOR, hold)
+        return SentBody(
+            bytes: bytes, isPacked: isPacked, isCBOR: isCBOR, limitBytes: limitBytes, hold: hold)
     }
 }

@@ -53,16 +53,19 @@ public struct ServiceContext: RequestContext {
 }
 
 extension Request {
-    /// Reads the whole body, one of CBOR as JSON.
-    /// - Throws: `SRV-0413` when it is larger than the limit; the bytes read so far are discarded.
-    public func wholeBody(limitBytes: Int = Limits.requestBodyBytes) async throws -> ByteBuffer {
+    /// Reads the whole body, one of CBOR as JSON: a small one, which is unpacked and read where it arrives.
+    /// - Throws: `SRV-0413` when it is larger than the limit, as sent or unpacked; the bytes read so far are
+    ///   discarded. `SRV-0415`.
+    public func wholeBody(limitBytes: Int) async throws -> ByteBuffer {
+        let isPacked = try isPacked
         if let length = headers[.contentLength].flatMap({ Int($0) }), length > limitBytes {
-            throw ServiceError(.bodyTooLarge, "the body is larger than \(limitBytes) bytes")
+            throw ServiceError.bodyTooLarge(limitBytes)
         }
         do {
-            return try asJSON(try await body.collect(upTo: limitBytes))
+            let sent = try await body.collect(upTo: limitBytes)
+            return try asJSON(isPacked ? Inflater.unpack(sent, limitBytes: limitBytes) : sent)
         } catch is NIOTooManyBytesError {
-            throw ServiceError(.bodyTooLarge, "the body is larger than \(limitBytes) bytes")
+            throw ServiceError.bodyTooLarge(limitBytes)
         }
     }
 }
@@ -83,7 +86,8 @@ extension Request {
     /// - Throws: `SRV-0400`, naming a member that is there, and `SRV-0413`.
     public func requireNoMembers() async throws {
         do {
-            _ = try RequestObject(try await wholeBody().readableBytesView, known: [], mayBeEmpty: true)
+            let body = try await wholeBody(limitBytes: Limits.briefBodyBytes)
+            _ = try RequestObject(body.readableBytesView, known: [], mayBeEmpty: true)
         } catch let error as RequestObject.Malformed {
             throw ServiceError(.badRequest, error.message)
         }
