@@ -6,9 +6,9 @@ import ServiceKit
 enum RowPlace: Sendable {
     /// They stay in memory, which the evaluation holds.
     case held
-    /// They stay in memory while they are few; more of them go to a spool in this folder, as JSON with commas
-    /// between them.
-    case spooledBeyondFew(folder: String)
+    /// They stay in memory while they are few; more of them go to a spool in this folder, as the items of a
+    /// list in JSON or CBOR.
+    case spooledBeyondFew(folder: String, AnswerForm)
     /// They go to a spool, one a line.
     case lines(RowSpool)
 }
@@ -33,6 +33,8 @@ struct AnswerRows {
 
     /// The memory of the rows of all statements, approximately.
     var heldBytes: Int { bytes.count }
+    /// How many rows were spooled.
+    var spooledCount: Int { printed?.count ?? 0 }
     /// The first number of spooled rows that JSON cannot hold.
     var unwritableNumber: Double? { printed?.unwritableNumber }
 
@@ -42,7 +44,7 @@ struct AnswerRows {
         rows = []
         guard case .lines(let spool) = place else { return }
         try spool.begin()
-        printed = RowLines(spool)
+        printed = RowLines(spool, .lines)
     }
 
     /// Adds a row.
@@ -60,14 +62,14 @@ struct AnswerRows {
         }
         rows.append(row)
         guard bytes.count - noted >= Limits.heldAnswerBytes else { return }
-        guard case .spooledBeyondFew(let folder) = place else {
+        guard case .spooledBeyondFew(let folder, let form) = place else {
             try evaluation.held.grow(by: bytes.count - noted)
             noted = bytes.count
             return
         }
         let spool = RowSpool(
             folder: folder, for: Account(evaluation.purpose.credential, in: evaluation.purpose.database))
-        var lines = RowLines(spool, separator: ",")
+        var lines = RowLines(spool, form)
         for row in rows { try lines.add(row) }
         (rows, printed, self.spool) = ([], lines, spool)
     }

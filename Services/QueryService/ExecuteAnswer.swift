@@ -21,6 +21,13 @@ enum AnswerForm: String, Sendable, CaseIterable {
     }
 
     var type: String { rawValue }
+
+    /// A value in this form. As CBOR it says what it says as JSON.
+    func bytes(_ value: Value) -> [UInt8] {
+        let json = JSONText.bytes(value)
+        guard self == .cbor, let told = try? JSONText.parse(json) else { return json }
+        return CBOR.encode(told)
+    }
 }
 
 /// The answer of `store/execute`, success and failure alike:
@@ -38,6 +45,8 @@ struct ExecuteAnswer: Sendable {
     var results: [ExecuteAnswer]?
     /// Has the rows, which are not in `items` then.
     var spool: RowSpool?
+    /// How many rows it has.
+    var spooledCount = 0
     /// The memory of `items`, approximately.
     var heldBytes = 0
     /// True if the statement ran before, under the same `Idempotency-Key`.
@@ -60,38 +69,57 @@ struct ExecuteAnswer: Sendable {
             && heldBytes <= Limits.plainAnswerBytes
     }
 
-    /// The whole answer in a form. As CBOR it says what it says as JSON.
-    func encoded(_ form: AnswerForm) -> [UInt8] {
-        let json = bytes
-        guard form == .cbor, let value = try? JSONText.parse(json) else { return json }
-        return CBOR.encode(value)
-    }
+    /// The whole answer in a form.
+    func encoded(_ form: AnswerForm) -> [UInt8] { form.bytes(envelope) }
 
     /// The answer with rows that wait in a spool: a slow client holds a piece of them in memory.
-    func response(with spool: RowSpool, _ context: ServiceContext) -> Response {
-        let mark = "\"items\":["
-        let text = JSONText.print(envelope)
-        guard let place = text.range(of: mark) else { preconditionFailure("an envelope has items") }
-        let (head, rest) = (String(text[..<place.upperBound]), String(text[place.upperBound...]))
+    func response(with spool: RowSpool, _ form: AnswerForm, _ context: ServiceContext) -> Response {
+        let (head, rest) = parts(form)
         spool.finish(.success(.null))
         var headers = repetition
-        headers[.contentType] = "application/json"
+        headers[.contentType] = form.type
+        if form != .json { headers[.vary] = "Accept" }
         return Response(
             status: .ok, headers: headers,
             body: ResponseBody { writer in
-                try await context.writing { try await writer.write(ByteBuffer(string: head)) }
+                try await context.writing { try await writer.write(head) }
                 while case .lines(let rows) = try await spool.next() {
                     try await context.writing { try await context.write(rows, to: &writer) }
                 }
-                try await writer.write(ByteBuffer(string: rest))
+                try await writer.write(rest)
                 try await writer.finish(nil)
             })
+    }
+
+    /// The envelope before and after its spooled rows.
+    private func parts(_ form: AnswerForm) -> (head: ByteBuffer, rest: ByteBuffer) {
+        let bytes = encoded(form)
+        // An empty list of items, where the rows stand. No text has the last byte of the one in CBOR.
+        let mark = form == .cbor ? [0x65] + Array("items".utf8) + [0x80] : Array("\"items\":[".utf8)
+        guard let place = bytes.firstRange(of: mark) else { preconditionFailure("an envelope has items") }
+        var head = ByteBuffer(bytes: bytes[..<place.upperBound])
+        if form == .cbor {
+            head.moveWriterIndex(to: head.writerIndex - 1)
+            head.writeBytes(Self.listHead(spooledCount))
+        }
+        return (head, ByteBuffer(bytes: bytes[place.upperBound...]))
+    }
+
+    /// The head of a list of so many items in CBOR, in its shortest form.
+    static func listHead(_ count: Int) -> [UInt8] {
+        let major: UInt8 = 0x80
+        return switch count {
+        case ..<24: [major | UInt8(count)]
+        case ..<0x100: [major | 24, UInt8(count)]
+        case ..<0x1_0000: [major | 25] + withUnsafeBytes(of: UInt16(count).bigEndian, Array.init)
+        default: [major | 26] + withUnsafeBytes(of: UInt32(clamping: count).bigEndian, Array.init)
+        }
     }
 
     /// Adds the rows to lines, or of a transaction the envelopes of its statements.
     func add(to spool: RowSpool) throws {
         if isRepeated { spool.noteRepeated() }
-        var lines = RowLines(spool)
+        var lines = RowLines(spool, .lines)
         for row in results?.map({ $0.envelope(transactionID) }) ?? items { try lines.add(row) }
         try lines.flush()
     }

@@ -105,6 +105,8 @@ public enum Limits {
     static let resultPartBytes = 1 << 20
     /// Bytes of the rows of one live query, which this process keeps to compare.
     public static let observedBytes = 64 << 20
+    /// Memory of one such row besides its bytes.
+    static let keptRowBytes = 64
     /// Documents of a legacy `find` without a limit, as in the original.
     static let legacyDocuments: Int64 = 1_000
     /// Bytes that a stream gathers before it writes.
@@ -173,12 +175,12 @@ public enum Limits {
     static let groupTime = Duration.milliseconds(50)
     /// Most time by which a credential's writes come before those of another one that has written all along.
     static let writeCredit = Duration.seconds(1)
-    /// Webhooks of one database; each is a reader of its log.
-    static let webhooksOfDatabase = 32
-    /// Lines in one call of a webhook.
     /// Credentials that write no more and whose time is remembered while others wait; up to twice as many for
     /// a moment.
     static let absentWriters = 512
+    /// Webhooks of one database; each is a reader of its log.
+    static let webhooksOfDatabase = 32
+    /// Lines in one call of a webhook.
     public static let webhookLines = 100
     /// Bytes of lines in one call, unless a single line has more.
     public static let webhookBytes = 256 << 10

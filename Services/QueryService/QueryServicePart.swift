@@ -384,17 +384,23 @@ public final class QueryServicePart: ServicePart {
         let evaluation = call.evaluation
         defer { pool.finish(evaluation) }
         var request = parsed
-        if form == .json { request.rows = .spooledBeyondFew(folder: rowFolder) }
+        request.rows = .spooledBeyondFew(folder: rowFolder, form)
         let answer = try await evaluated(request, call)
-        if let spool = answer.spool { return answer.response(with: spool, context) }
+        if let spool = answer.spool { return answer.response(with: spool, form, context) }
         guard !answer.isPlain || form == .cbor else { return answer.response }
         do {
-            let bytes = try await evaluation.run { answer.encoded(form) }
+            let bytes = try await evaluation.run {
+                try evaluation.willPrint(answer)
+                return answer.encoded(form)
+            }
             return try .held(
                 bytes, type: form.type, by: evaluation.held, context, headers: answer.repetition)
-        } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {
-            // A write is reported even if its evaluation has ended meanwhile.
+        } catch {
+            // A write is reported even if its evaluation has ended meanwhile, or has no room for its answer.
             guard answer.mutatedDocumentIDs.isEmpty else { return answer.response }
+            guard let error = error as? DQLError, [.timeout, .cancelled].contains(error.code) else {
+                throw error
+            }
             throw QueryError.ended(evaluation.end, after: pool.options.statementTime)
         }
     }

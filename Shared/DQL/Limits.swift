@@ -36,9 +36,9 @@ public enum DQLLimits {
     public static let cachedStatements = 4_096
     /// The longest statement that a cache holds, in UTF-8 bytes. A longer one contains values and will
     /// hardly come again.
-    public static let cachedTextBytes = 65_536
-    /// The most text that a cache holds in total, in UTF-8 bytes; the trees take a small multiple of it.
-    public static let cacheTextBytes = 16_777_216
+    public static let cachedTextBytes = 16_384
+    /// The most text that a cache holds in total, in UTF-8 bytes; the trees take some sixty times as much.
+    public static let cacheTextBytes = 2_097_152
     /// The most rows (or groups, distinct values, documents of an INSERT … SELECT) that one statement may
     /// hold in memory at a time. Sorting, DISTINCT and GROUP BY need them all. A statement that exceeds it
     /// needs a LIMIT, an index or a narrower condition.

@@ -37,8 +37,8 @@ public enum Limits {
     /// Share of the machine's or container's memory that clients may hold: their bodies, rows and answers. A
     /// quarter of it is not counted byte by byte, and stores and indexes need the rest.
     static let clientMemoryShare = 8
-    /// Least memory for clients: some of the largest bodies.
-    static let leastClientBytes = 64 << 20
+    /// Least memory for clients: an account has half of it, and one of the largest bodies with its values.
+    static let leastClientBytes = 96 << 20
     /// Most memory for clients: answers wait on disk, so more memory serves nobody.
     static let mostClientBytes = 256 << 20
     /// Room on disk for answers that wait: two of the largest at a time, of one credential one.
@@ -54,6 +54,12 @@ public enum Limits {
     public static let requestValues = 4_096
     /// Memory of one such value while it is read, on the average.
     static let valueBytes = 256
+    /// Memory of a body's bytes while it is read, in times of them: a copy, and the texts of its values.
+    static let readBodyWeight = 2
+    /// Memory of a node that the preparation of a statement visits, on the average: parsed, bound and planned.
+    static let nodeBytes = 128
+    /// Nodes that are counted together.
+    static let countedNodes = 1_024
     /// Bytes of an answer that are written at a time. Shorter ones belong to the connection.
     static let answerPieceBytes = 64 << 10
     /// Bytes of an answer that is told as CBOR where it is sent; a longer one of a route that has only JSON
@@ -66,8 +72,8 @@ public enum Limits {
     /// Time until then, once for all requests that end meanwhile: giving back locks the heap, some hundred
     /// milliseconds of a large one.
     static let memoryPause: DispatchTimeInterval = .seconds(60)
-    /// The same after a burst.
-    static let shortMemoryPause: DispatchTimeInterval = .seconds(5)
+    /// The same after a burst: the next one comes beside what the one before has left free.
+    static let shortMemoryPause: DispatchTimeInterval = .seconds(2)
     /// Heaps of the C library for each processor: threads that allocate at the same time seldom wait for one
     /// another, and what is free in one heap is of no use in another.
     static let heapsOfProcessor = 2

@@ -45,6 +45,10 @@ public enum Limits {
     /// The most encoded bytes of one session's subscriptions: their arguments may be large, and need no
     /// credit.
     public static let subscriptionBytes = messageBytes
+    /// Bytes of a subscription, as a frame, whose memory belongs to the session.
+    static let briefSubscriptionBytes = 4_096
+    /// The memory of a parsed statement, in times of its text.
+    static let statementWeight = 64
     /// Documents in one `want`.
     public static let wantedDocuments = 1_024
     /// Approximate bytes of document keys, and again of vectors, in a `want`: some seconds of a link of 20

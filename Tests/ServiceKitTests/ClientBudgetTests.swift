@@ -94,6 +94,6 @@ struct MachineMemoryTests {
     func share() {
         #expect(MachineMemory.clientBytes(of: 1 << 30) == 128 << 20)
         #expect(MachineMemory.clientBytes(of: 64 << 30) == 256 << 20)
-        #expect(MachineMemory.clientBytes(of: 128 << 20) == 64 << 20)
+        #expect(MachineMemory.clientBytes(of: 128 << 20) == 96 << 20)
     }
 }

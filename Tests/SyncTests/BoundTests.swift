@@ -1,6 +1,7 @@
 import CRDT
 import DQL
 import Exchange
+import Synchronization
 import Testing
 
 @testable import Sync
@@ -126,6 +127,48 @@ struct BoundTests {
         #expect(subscribe(21, 1_040_000) == nil)
         #expect(subscribe(22, 1_040_000) == "SYNC-0105")
         #expect(server.isClosed)
+    }
+
+    @Test("long subscriptions hold memory until they end, and are refused where there is none")
+    func subscriptionMemory() {
+        let held = Mutex(0)
+        var configuration = Session.Configuration(
+            role: .server(origin: 1), databaseID: "d", peerKey: "", wallMilliseconds: 5,
+            access: ReadAccess(collection: { _ in true }))
+        configuration.holding = { bytes in
+            held.withLock { held in
+                if bytes <= 1_000_000 { held = bytes }
+                return bytes <= 1_000_000
+            }
+        }
+        var server = Session(configuration)
+        _ = server.receive(.opened)
+        _ = server.receive(SessionTests.hello(version: 3, credit: 1 << 20))
+        _ = server.receive(.frontier([], head: Exemplars.position, isBehind: false))
+        func refusal(_ id: UInt64, _ statement: String, _ text: Int = 0) -> String? {
+            let arguments = ObjectValue([(key: "a", value: .string(String(repeating: "x", count: text)))])
+            let frame = Frame.subscribe(
+                Frame.Subscribe(id: id, statement: statement, arguments: .object(arguments)))
+            let actions = server.receive(.frame(frame.encoded()))
+            return SessionTests.sent(actions).compactMap { frame -> String? in
+                guard case .subscriptionRefused(id, let error, _) = frame else { return nil }
+                return error.code
+            }.first
+        }
+        let long = "SELECT * FROM cars WHERE " + (0..<1_000).map { "a = \($0)" }.joined(separator: " OR ")
+        #expect(refusal(1, "SELECT * FROM cars WHERE a = :a", 1_000) == nil)
+        #expect(held.withLock { $0 } == 0)
+        #expect(refusal(2, "SELECT * FROM cars WHERE a = :a", 400_000) == nil)
+        #expect(held.withLock { 400_000..<500_000 ~= $0 })
+        #expect(refusal(3, long) == SyncErrorCode.subscriptionTooCostly.rawValue)
+        let wrong = refusal(4, "SELECT * FROM cars WHERE a = ", 400_000)
+        #expect(wrong == SyncErrorCode.invalidSubscription.rawValue)
+        #expect(held.withLock { 400_000..<500_000 ~= $0 })
+        _ = server.receive(.frame(Frame.unsubscribe(id: 2).encoded()))
+        #expect(held.withLock { $0 } == 0)
+        #expect(refusal(5, long) == nil)
+        #expect(held.withLock { $0 > 600_000 })
+        #expect(!server.isClosed)
     }
 
     @Test("positions that come faster than they are stored wait as one")

@@ -153,12 +153,20 @@ struct LegacyRoutes: Sendable {
         headers[.cacheControl] = "no-store"
         let text: [UInt8]
         do {
-            text = try await evaluation.run { JSONText.bytes(value()) }
+            text = try await evaluation.run {
+                try evaluation.willPrint(answer)
+                return JSONText.bytes(value())
+            }
         } catch {
             guard !answer.mutatedDocumentIDs.isEmpty else { throw error }
             text = JSONText.bytes(value())
         }
-        return try .held(text, by: evaluation.held, context, headers: headers)
+        do {
+            return try .held(text, by: evaluation.held, context, headers: headers)
+        } catch {
+            guard !answer.mutatedDocumentIDs.isEmpty else { throw error }
+            return .json(text, headers: headers)
+        }
     }
 }
 

@@ -25,12 +25,16 @@ final class Observation: Sendable {
         let observed: ObservedQuery?
         /// The account of its evaluations: the credential of the follower who began it.
         let credential: String
+        /// The memory of its statement, if that is long.
+        let held: ClientHold
     }
 
     /// The rows at an offset.
     struct Rows: Sendable {
         let rows: [KeptRow]
         let offset: Offset
+        /// Their memory, for as long as somebody has them.
+        let held: ClientHold?
     }
 
     /// A change of the rows, as JSON.
@@ -49,6 +53,8 @@ final class Observation: Sendable {
 
     private struct State: Sendable {
         var rows: [KeptRow] = []
+        /// The memory of the rows; nil before there are some.
+        var held: ClientHold?
         /// The offset up to which the rows are known to be right.
         var offset: Offset = 0
         var version = 0
@@ -62,29 +68,33 @@ final class Observation: Sendable {
     let query: Query
     private let projection: Projection
     private let state = Monitor(State())
+    /// The memory of the events.
+    private let kept: ClientHold
     private let begun: Task<Void, any Error>
     private let running = Mutex<Task<Void, Never>?>(nil)
 
     init(_ query: Query, on projection: Projection) {
         self.query = query
         self.projection = projection
+        kept = ClientHold(Account(query.credential, in: projection.database))
         let (first, given) = AsyncThrowingStream.makeStream(of: Rows.self)
         begun = Task { for try await _ in first { return } }
         running.withLock { $0 = Task { [self] in await follow(given) } }
     }
 
     deinit {
-        discard(state.read { $0.rows })
+        let (rows, held) = state.read { ($0.rows, $0.held) }
+        discard(rows, held)
         if query.statement.text.utf8.count > Limits.plainStatementBytes { discard(query) }
     }
 
-    private func discard(_ rows: [KeptRow]) {
-        if rows.count > Limits.plainAnswerRows { discard(rows as any Sendable) }
+    private func discard(_ rows: [KeptRow], _ held: ClientHold?) {
+        if rows.count > Limits.plainAnswerRows { discard(rows as any Sendable, held) }
     }
 
     /// Lets go of something large in a turn.
-    private func discard(_ large: any Sendable) {
-        let leavings = Leavings()
+    private func discard(_ large: any Sendable, _ held: ClientHold? = nil) {
+        let leavings = Leavings(held)
         leavings.add(large)
         projection.discard(leavings, of: query.credential)
     }
@@ -102,7 +112,7 @@ final class Observation: Sendable {
         let follower = projection.recent.follow()
         do {
             let first = try await projection.rows(of: query, from: nil)
-            state.change { ($0.rows, $0.offset) = (first.rows, first.offset) }
+            state.change { ($0.rows, $0.offset, $0.held) = (first.rows, first.offset, first.held) }
             begun.yield(first)
         } catch {
             begun.finish(throwing: error)
@@ -196,20 +206,22 @@ final class Observation: Sendable {
 
     private func publish(_ now: Rows) async throws {
         let event = try await event(now)
-        let before = state.change { state in
-            let before = state.rows
-            state.rows = now.rows
+        try kept.grow(by: event?.json.utf8.count ?? 0)
+        let (before, held, gone) = state.change { state -> ([KeptRow], ClientHold?, Int) in
+            let (before, held, bytes) = (state.rows, state.held, state.bytes)
+            (state.rows, state.held) = (now.rows, now.held)
             state.offset = max(state.offset, now.offset)
-            guard let event else { return before }
+            guard let event else { return (before, held, 0) }
             state.version += 1
             state.events.append(event)
             state.bytes += event.json.utf8.count
             while state.bytes > Limits.eventBytes, state.events.count > 1 {
                 state.bytes -= state.events.removeFirst().json.utf8.count
             }
-            return before
+            return (before, held, bytes + event.json.utf8.count - state.bytes)
         }
-        discard(before)
+        kept.shrink(by: gone)
+        discard(before, held)
     }
 
     private static func json(_ difference: RowDifference, _ now: Rows) -> String {
@@ -237,7 +249,7 @@ final class Observation: Sendable {
 
     /// The rows now, and the number of the last event that is in them.
     func current() -> (rows: Rows, version: Int) {
-        state.read { (Rows(rows: $0.rows, offset: $0.offset), $0.version) }
+        state.read { (Rows(rows: $0.rows, offset: $0.offset, held: $0.held), $0.version) }
     }
 
     /// Returns whether nothing that the query reads was changed since an offset. False if that is not known.

@@ -1,6 +1,7 @@
 import CRDT
 import DQL
 import Identity
+import ServiceKit
 import Synchronization
 
 /// The live queries of this process: one for each distinct projection, statement, arguments and rights.
@@ -13,24 +14,33 @@ final class Observations: Sendable {
         let rights: CompiledGrant
     }
 
-    /// A query that somebody wants to follow. Making one takes as long as its statement and arguments are.
+    /// A query that somebody wants to follow. Making one takes as long as its statement and arguments are,
+    /// whose memory it holds if they are long.
     struct Wanted: Sendable {
         fileprivate let key: Key
         fileprivate let query: Observation.Query
         fileprivate let projection: Projection
 
+        /// - Parameter preparedBytes: the memory of the statement, if it is long.
+        /// - Throws: `SRV-0430`, `SRV-0503`.
         init(
-            _ statement: PreparedStatement, _ arguments: ObjectValue, _ identity: Identity,
-            on projection: Projection
-        ) {
+            _ statement: PreparedStatement, preparedBytes: Int, _ arguments: ObjectValue,
+            _ identity: Identity, on projection: Projection
+        ) throws(ServiceError) {
+            let encoded = CBOR.encode(.object(arguments))
+            let held = ClientHold(Account(identity))
+            try held.grow(by: preparedBytes)
+            if encoded.count > Limits.plainStatementBytes {
+                try held.grow(by: Value.object(arguments).heldBytes)
+            }
             key = Key(
                 projection: ObjectIdentifier(projection), statement: Array(statement.text.utf8),
-                arguments: CBOR.encode(.object(arguments)), rights: identity.rights)
+                arguments: encoded, rights: identity.rights)
             query = Observation.Query(
                 statement: statement, arguments: arguments, rights: identity.rights,
                 observed: ObservedQuery(
                     statement, arguments: arguments, options: projection.options(isStrict: false)),
-                credential: identity.credential)
+                credential: identity.credential, held: held)
             self.projection = projection
         }
     }

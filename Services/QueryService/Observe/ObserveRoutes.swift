@@ -48,14 +48,15 @@ struct ObserveRoutes: Sendable {
         guard wanted.asOf == nil else {
             throw QueryError(.malformedRequest, "\"asOf\" reads the past, which does not change")
         }
-        let statement: PreparedStatement
+        let (statement, preparedBytes): (PreparedStatement, Int)
         do {
             let (statements, text) = (statements, wanted.statement)
-            statement =
+            (statement, preparedBytes) =
                 text.utf8.count > Limits.plainStatementBytes
                 ? try await turns.run { evaluation in
-                    try evaluation.preparing { try statements.prepare(text) }
-                } : try statements.prepare(text)
+                    let statement = try evaluation.preparing { try statements.prepare(text) }
+                    return (statement, evaluation.preparedBytes)
+                } : (try statements.prepare(text), 0)
         } catch let error as DQLError {
             throw ReportedStatement(error: error)
         }
@@ -70,7 +71,8 @@ struct ObserveRoutes: Sendable {
         try await projection.beginFollowing()
         let arguments = wanted.arguments
         let query = try await turns.run { _ in
-            Observations.Wanted(statement, arguments, identity, on: projection)
+            try Observations.Wanted(
+                statement, preparedBytes: preparedBytes, arguments, identity, on: projection)
         }
         let membership = observations.join(query)
         do {

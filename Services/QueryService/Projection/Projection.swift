@@ -268,6 +268,7 @@ actor Projection {
         return try await store.read(from: offset, evaluation) { documents in
             var options = options
             options.interruption = { evaluation.interruption() }
+        let held = ClientHold(Account(query.credential, in: database))
             options.system = try QuerySystemCollections(
                 of: documents, for: [query.statement], rules: query.rights.read)
             let readable: any DocumentSource =
@@ -278,6 +279,8 @@ actor Projection {
             _ = try evaluation.planning(query.statement) {
                 try query.statement.forEachResult(
                     in: readable, arguments: query.arguments, options: options
+            // It may have begun before, on a connection that was lost.
+            held.shrink(by: held.bytes)
                 ) { row in
                     let kept = row.kept
                     bytes += try kept.withDocument { $0.count + $1.count } ?? CBOR.encode(kept.value).count
@@ -286,7 +289,9 @@ actor Projection {
                     return true
                 }
             }
-            return Observation.Rows(rows: rows, offset: try documents.offset())
+                    let memory = bytes + rows.count * Limits.keptRowBytes
+                    if memory - held.bytes >= Limits.writeBytes { try held.grow(to: memory) }
+            return Observation.Rows(rows: rows, offset: try documents.offset(), held: held)
         }
     }
 
@@ -374,6 +379,7 @@ actor Projection {
         answer.heldBytes = rows.heldBytes
         return answer
     }
+        answer.spooledCount = rows.spooledCount
 
     /// A statement that was slow once, on a busy machine or over many documents, goes back to the quick lane
     /// when it was quick: there, writes of the same documents go together, and do not conflict.

@@ -212,26 +212,29 @@ private final class SpoolFile: Sendable {
     private static func failure(_ reason: String) -> QueryError { QueryError(.unavailable, reason) }
 }
 
-/// Prints rows as lines into a spool.
+/// Prints rows into a spool: as lines, or as the items of a list.
 struct RowLines {
     private let spool: RowSpool
+    private let form: AnswerForm
     private var buffer = ByteBuffer()
+    /// How many rows were added.
+    private(set) var count = 0
     /// The first number of the rows that JSON cannot hold.
     private(set) var unwritableNumber: Double?
 
-    /// Stands before each row but the first.
-    private let separator: String
-    private var isFirst = true
-
-    init(_ spool: RowSpool, separator: String = "") { (self.spool, self.separator) = (spool, separator) }
+    init(_ spool: RowSpool, _ form: AnswerForm) { (self.spool, self.form) = (spool, form) }
 
     /// Adds a row. Throws as `RowSpool.append`.
     mutating func add(_ row: Value) throws {
-        if !isFirst { buffer.writeString(separator) }
-        isFirst = false
-        buffer.writeBytes(JSONText.bytes(row))
+        switch form {
+        case .cbor: buffer.writeBytes(form.bytes(row))
+        case .json, .lines:
+            if count > 0, form == .json { buffer.writeString(",") }
+            buffer.writeBytes(form.bytes(row))
+            buffer.writeString("\n")
+        }
+        count += 1
         unwritableNumber = unwritableNumber ?? row.unwritableNumber
-        buffer.writeString("\n")
         if buffer.readableBytes >= Limits.writeBytes { try flush() }
     }
 

@@ -49,8 +49,9 @@ struct PooledEvaluator: SubscriptionEvaluator {
         let evaluation = pool.subscription(of: credential, in: database, limit: nil)
         state.handling.withLock { $0 = Handling(evaluation: evaluation) }
         defer { state.handling.withLock { $0 = nil } }
-        // A task that was cancelled before its turn handles the event all the same.
-        let work = Once(body)
+        // A task that was cancelled before its turn handles the event all the same. A long statement in it is
+        // parsed in slices.
+        let work = Once { Preparation.interrupted(by: { evaluation.prepareNode() }, body) }
         if let result = try? await evaluation.run({ work() }) { return result }
         guard let result = work() else { preconditionFailure("handled once") }
         return result

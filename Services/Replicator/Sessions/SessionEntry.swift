@@ -154,6 +154,8 @@ extension ReplicatorPart {
         configuration.sharing = hub.sharing(for: number)
         configuration.hasPresence = true
         configuration.interruption = { evaluator.interruption(of: $0) }
+        let held = ClientHold(Account(identity))
+        configuration.holding = { held.set($0) }
         configuration.trace(
             to: logger, naming: ["database": "\(identity.databaseID)", "session": "\(number)"])
         return LiveSession(Session(configuration))

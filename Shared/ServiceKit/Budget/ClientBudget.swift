@@ -101,6 +101,17 @@ public final class ClientHold: Sendable {
     /// Holds at least so many bytes. Throws as `grow`.
     public func grow(to count: Int) throws(ServiceError) { try grow(by: count - bytes) }
 
+    /// Holds so many bytes, more or fewer than before; false if there are not as many, and nothing changes.
+    public func set(_ count: Int) -> Bool {
+        if count < bytes { shrink(by: bytes - count) }
+        do {
+            try grow(to: count)
+            return true
+        } catch {
+            return false
+        }
+    }
+
     /// Gives some back before its end.
     public func shrink(by count: Int) {
         let count = min(count, bytes)

@@ -92,6 +92,8 @@ public final class Evaluation: Sendable {
     private let documents = Atomic<Int>(0)
     /// Bytes of gathered rows that are held.
     private let gathered = Atomic<Int>(0)
+    /// Nodes of its long statements.
+    private let nodes = Atomic<Int>(0)
     /// The turn that runs. Safe although unchecked: only its own thread touches it.
     nonisolated(unsafe) private var turn: EvaluationTurn?
 
@@ -266,6 +268,23 @@ public final class Evaluation: Sendable {
             end(.refused(error))
         }
     }
+
+    /// Counts a node of a long statement that is prepared, and holds the memory of many together. Where there
+    /// is none, it ends.
+    /// - Returns: as `interruption`.
+    public func prepareNode() -> Interruption? {
+        if nodes.add(1, ordering: .relaxed).newValue % Limits.countedNodes == 0 {
+            do {
+                try held.grow(by: Limits.countedNodes * Limits.nodeBytes)
+            } catch {
+                end(.refused(error))
+            }
+        }
+        return interruption()
+    }
+
+    /// The memory of the long statements that it has prepared, approximately.
+    public var preparedBytes: Int { nodes.load(ordering: .relaxed) * Limits.nodeBytes }
 
     /// Counts one row of the result, for the list of running statements.
     public func countRow() { rows.add(1, ordering: .relaxed) }

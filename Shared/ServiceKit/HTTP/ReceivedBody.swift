@@ -51,6 +51,7 @@ public struct ReceivedBody: Sendable {
             return try RequestObject(value(within: nil), known: known).members
         }
         return try await evaluation.run {
+            try evaluation.held.grow(by: Limits.readBodyWeight * bytes.readableBytes)
             var refusal: (any Error)?
             let bounds = ParsingBounds(values: Limits.bodyValues) { values in
                 do {

@@ -57,7 +57,7 @@ public struct Session: Sendable {
         case .server(let origin):
             publisher = Publisher(
                 origin: origin, access: configuration.access, sharing: configuration.sharing,
-                interruption: configuration.interruption)
+                interruption: configuration.interruption, holding: configuration.holding)
             admitter = Admitter()
         case .mesh:
             reader = Reader()

@@ -22,6 +22,8 @@ struct Publisher: Sendable {
     private let sharing: Sharing?
     /// See `Session.Configuration.interruption`.
     private let interruption: (@Sendable (_ subscription: UInt64) -> (@Sendable () -> Interruption?)?)?
+    /// See `Session.Configuration.holding`.
+    private let holding: (@Sendable (_ bytes: Int) -> Bool)?
     private var subscriptions: [ServedSubscription] = []
     private var page = PageRead.idle
     private var stream = StreamProgress()
@@ -36,10 +38,11 @@ struct Publisher: Sendable {
     init(
         origin: UInt64, access: ReadAccess, sharing: Sharing?,
         interruption: (@Sendable (_ subscription: UInt64) -> (@Sendable () -> Interruption?)?)? = nil,
-        known: EchoFilter? = nil
+        holding: (@Sendable (_ bytes: Int) -> Bool)? = nil, known: EchoFilter? = nil
     ) {
         self.known = known
         self.interruption = interruption
+        self.holding = holding
         self.origin = origin
         self.access = access
         self.sharing = sharing
@@ -96,6 +99,16 @@ struct Publisher: Sendable {
         guard case .object(let arguments) = request.arguments else {
             throw SyncError(.malformedFrame, "a subscription's arguments are no object")
         }
+        let memory = Self.memory(of: request, size)
+        guard memory == 0 || holds(memory) else {
+            let error = SyncError(
+                .subscriptionTooCostly,
+                "the subscriptions of this credential take as much memory as they may: end some, or shorten "
+                    + "their statements and arguments")
+            return flow.send(.subscriptionRefused(id: request.id, error))
+        }
+        // Of one that is refused nothing is left.
+        defer { if memory > 0 { _ = holds() } }
         let query: SubscriptionQuery
         do {
             query = try SubscriptionQuery(
@@ -112,7 +125,8 @@ struct Publisher: Sendable {
         // One that holds nothing begins at the head: only what changes from now on can leave it.
         let holdsNothing = request.cursor == nil && !request.holds
         var subscription = ServedSubscription(
-            id: request.id, query: query, size: size, namesAfter: holdsNothing ? stream.offset : 0,
+            id: request.id, query: query, size: size, memory: memory,
+            namesAfter: holdsNothing ? stream.offset : 0,
             // Before a page is read: operations folded from here on are looked up for it.
             followed: sharing?.follow(query))
         start(&subscription, request, &flow)
@@ -148,7 +162,20 @@ struct Publisher: Sendable {
 
     private mutating func stopServing(_ id: UInt64, _ flow: inout FlowControl) {
         guard let index = subscriptions.firstIndex(where: { $0.id == id }) else { return }
-        subscriptions.remove(at: index).returnCredit(&flow)
+        let gone = subscriptions.remove(at: index)
+        gone.returnCredit(&flow)
+        if gone.memory > 0 { _ = holds() }
+    }
+
+    /// Holds the memory of the long subscriptions that there are, and so much more.
+    /// - Returns: whether there is as much.
+    private func holds(_ more: Int = 0) -> Bool {
+        holding?(subscriptions.reduce(more) { $0 + $1.memory }) ?? true
+    }
+
+    private static func memory(of request: Frame.Subscribe, _ size: Int) -> Int {
+        guard size > Limits.briefSubscriptionBytes else { return 0 }
+        return Limits.statementWeight * request.statement.utf8.count + request.arguments.heldBytes
     }
 
     /// The condition of a subscription took too long: it ends, and the others go on.
@@ -305,6 +332,7 @@ struct Publisher: Sendable {
             if case .reading = subscription.state { subscription.list(from: listingStart, &flow) }
             subscriptions.append(subscription)
         }
+        if held.contains(where: { $0.memory > 0 }) { _ = holds() }
         // Answers to the receiver's own writes may have been among what is not sent.
         let messages = isAnyWithdrawn ? stream.withdraw(&flow) : []
         flow.send(.granted)

@@ -20,6 +20,8 @@ struct ServedSubscription: Sendable {
     let query: SubscriptionQuery
     /// The bytes of the frame that asked for it.
     let size: Int
+    /// The memory of a long one; 0 for others.
+    let memory: Int
     /// A document that changed after this offset and does not match is named to the subscriber.
     private(set) var namesAfter: Offset
     private(set) var state = State.reading
@@ -28,11 +30,13 @@ struct ServedSubscription: Sendable {
 
     /// A subscription that `catchUp` or `list` begins.
     init(
-        id: UInt64, query: SubscriptionQuery, size: Int, namesAfter: Offset, followed: (any FollowedQuery)?
+        id: UInt64, query: SubscriptionQuery, size: Int, memory: Int, namesAfter: Offset,
+        followed: (any FollowedQuery)?
     ) {
         self.id = id
         self.query = query
         self.size = size
+        self.memory = memory
         self.namesAfter = namesAfter
         self.followed = followed
     }
