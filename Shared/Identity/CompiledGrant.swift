@@ -114,6 +114,17 @@ public struct CompiledRules: Sendable {
     /// Returns whether any document of a collection may be allowed.
     public func allowsAny(of collection: CollectionName) -> Bool { rule(for: collection) != nil }
 
+    /// The name of a collection of which nothing is allowed, for an error: with a hint where a rule has a name
+    /// that looks the same.
+    public func shown(_ collection: CollectionName) -> String {
+        // Swift compares texts as Unicode does.
+        guard byCollection.keys.contains(where: { $0.text == collection.text && $0 != collection }) else {
+            return collection.text
+        }
+        return "\(collection.text), only a collection whose name looks the same and has other bytes: names "
+            + "are compared byte by byte, so write it in the same Unicode form"
+    }
+
     /// Returns whether every document of a collection is allowed.
     public func allowsAll(of collection: CollectionName) -> Bool {
         if case .whole? = rule(for: collection) { true } else { false }

@@ -37,6 +37,8 @@ public enum IdentityErrorCode: String, Sendable, CaseIterable {
     case notPermitted = "AUTH-0203"
     /// A permissions object has a member that this version does not know.
     case grantMemberUnknown = "AUTH-0204"
+    /// A permissions object names two collections that only their bytes tell apart.
+    case grantNamesAlike = "AUTH-0205"
     /// A database's signing key or its id cannot be read.
     case signingKeyInvalid = "AUTH-0301"
     /// A peer key cannot be read.

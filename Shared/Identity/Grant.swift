@@ -59,12 +59,25 @@ public struct Grant: Sendable, Hashable {
 
     /// Refuses a permissions object with a member that it cannot have: a misspelt right would be no right,
     /// and nobody would hear of it. Tokens of ours may have further members, which a later version writes.
-    /// - Throws: `AUTH-0204`, which names the member.
+    ///
+    /// Also refuses two names of collections that Unicode holds for equal, such as "é" in one code point and
+    /// in two. They are two collections, and a reader of JSON keeps the rights of one of them.
+    /// - Throws: `AUTH-0204`, which names the member; `AUTH-0205`, which names the collection.
     public static func requireKnownMembers(of permissions: Value) throws(IdentityError) {
         try requireKnown(CodingKeys.allCases.map(\.rawValue), in: permissions, "permissions")
         for side in [CodingKeys.read, .write].map(\.rawValue) {
             guard let rules = permissions[side] else { continue }
             try requireKnown(AccessRules.members, in: rules, "permissions.\(side)")
+            // Swift compares texts as Unicode does.
+            var names: Set<String> = []
+            for (name, _) in rules[AccessRules.collectionsMember]?.objectValue?.entries ?? []
+            where !names.insert(name).inserted {
+                throw IdentityError(
+                    .grantNamesAlike,
+                    "permissions.\(side) has two collections \"\(name.prefix(Limits.shownCharacters))\", whose "
+                        + "names differ in their bytes alone (in the Unicode form of a letter): keep the one "
+                        + "that the documents are in")
+            }
         }
     }
 
@@ -155,6 +168,8 @@ extension AccessRules: Codable {
     }
 
     static let members = CodingKeys.allCases.map(\.rawValue)
+    /// The member with the collections.
+    static let collectionsMember = CodingKeys.queriesByCollection.rawValue
 
     /// Reads one side of the permissions object.
     public init(from decoder: any Decoder) throws {

@@ -49,6 +49,29 @@ struct GrantTests {
         ] { try Grant.requireKnownMembers(of: JSONText.parse(Array(json.utf8))) }
     }
 
+    @Test(
+        "two names that only their bytes tell apart are refused in one side, and one of them in each is not",
+        arguments: ["read", "write"])
+    func namesAlike(side: String) throws {
+        func permissions(_ names: [String]) throws -> Value {
+            let members = names.map { "\"\($0)\":[\"true\"]" }.joined(separator: ",")
+            let rules = "{\"queriesByCollection\":{\(members)}}"
+            return try JSONText.parse(Array("{\"\(side)\":\(rules)}".utf8))
+        }
+        let alike = [
+            ["caf\u{e9}", "cafe\u{301}"], ["a", "\u{212B}", "\u{C5}"], ["\u{AC00}", "\u{1100}\u{1161}"],
+        ]
+        for names in alike {
+            let value = try permissions(names)
+            let error = try #require(throws: IdentityError.self) { try Grant.requireKnownMembers(of: value) }
+            #expect(
+                error.code == .grantNamesAlike && error.message.contains("permissions.\(side)"), "\(error)")
+        }
+        for names in [["caf\u{e9}", "cafe"], ["cafe\u{301}"], ["A", "a"]] {
+            try Grant.requireKnownMembers(of: permissions(names))
+        }
+    }
+
     @Test("a whole collection is granted by its exact bytes")
     func collection() throws {
         let grant = try grant(#"{"read":{"queriesByCollection":{"caf\u00e9":["true"],"cars":["_id == 1"]}}}"#)

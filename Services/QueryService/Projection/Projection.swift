@@ -237,12 +237,12 @@ actor Projection {
     static func authorize(_ statement: PreparedStatement, _ rights: CompiledGrant) throws(QueryError) {
         for collection in statement.collectionsRead where !rights.read.allowsAny(of: collection) {
             guard collection.text.hasPrefix("system:") else {
-                throw QueryError(.readNotGranted, collection.text)
+                throw QueryError(.readNotGranted, rights.read.shown(collection))
             }
         }
         try statement.authorizeIndexes(rights)
         for collection in statement.collectionsWritten where !rights.write.allowsAny(of: collection) {
-            throw QueryError(.writeNotGranted, collection.text)
+            throw QueryError(.writeNotGranted, rights.write.shown(collection))
         }
     }
 

@@ -156,7 +156,7 @@ struct AdmissionCheck {
     /// The reason why a change is not allowed; nil if it is.
     private func forbids(_ change: Operation.Change) -> String? {
         guard grant.write.allows(change.collection, change.id) else {
-            return "no right to write \(change.collection)"
+            return "no right to write \(grant.write.shown(change.collection))"
         }
         guard let erased, erased.contains(change.collection, change.id) else { return nil }
         return "a document of \(change.collection) was erased, and its id takes no writes any more"

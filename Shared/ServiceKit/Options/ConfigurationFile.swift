@@ -8,7 +8,7 @@ import Foundation
 /// a name that is there twice and a value of the wrong kind are errors.
 struct ConfigurationFile: Sendable, Equatable {
     private let path: String
-    private let values: [String: Value]
+    private let values: ObjectValue
 
     /// Reads a file.
     /// - Throws: `SRV-0104`.
@@ -29,7 +29,9 @@ struct ConfigurationFile: Sendable, Equatable {
         guard let object else { throw Self.invalid("--config: \(path) is not a JSON object") }
         for (name, value) in object.entries {
             // A file that names a file would be read by whom?
-            guard let setting = Setting.named(name), name != "config", !setting.isWord else {
+            guard let setting = Setting.named(name), utf8Equal(setting.name, name), name != "config",
+                !setting.isWord
+            else {
                 throw Self.unknown(name, in: path)
             }
             guard setting.kind != .text || value != "" else {
@@ -40,7 +42,7 @@ struct ConfigurationFile: Sendable, Equatable {
                     "--config: \(path): the value of '\(name)' must be \(setting.kind.description)")
             }
         }
-        values = Dictionary(uniqueKeysWithValues: object.entries.map { ($0.key, $0.value) })
+        values = object
     }
 
     private static func fits(_ value: Value, _ kind: Setting.Kind) -> Bool {
