@@ -73,6 +73,11 @@ struct MetTypeTests {
         #expect(
             nested.message
                 == "no document of a that was looked at has the field o.dpeth; did you mean depth?")
+        _ = try store.execute("INSERT INTO films DOCUMENTS ({'_id': 1, 'US Gross': 5})")
+        #expect(
+            try warnings("SELECT US Gross FROM films").map(\.message) == [
+                "no document of films that was looked at has the field US; did you mean `US Gross`?"
+            ])
         #expect(
             try warnings("SELECT * FROM b WHERE zzzz = 1").map(\.message) == [
                 "no document of b that was looked at has the field zzzz"

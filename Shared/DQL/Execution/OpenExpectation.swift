@@ -165,17 +165,27 @@ struct OpenExpectation {
     private func absence(_ source: SourceText) -> DQLWarning? {
         guard documentsWithout > 0, case .field(let access) = expected.field.expression else { return nil }
         let word = access.path[missing.step]
-        let near = Suggestion.closest(to: word, among: missing.keys.sorted())
+        let known = missing.keys.sorted()
+        let quoted = known.first { Self.isBeginning(word, of: $0) }
+        let near = quoted ?? Suggestion.closest(to: word, among: known)
         // A field that a condition misses is why it finds nothing. Elsewhere it may be one that few documents
         // have, and only a word like another is probably a mistake.
         guard near != nil || expected.clause == .condition else { return nil }
         let path = access.path[...missing.step].joined(separator: ".")
         let shown = isStrict ? "shows the field \(path) as a REGISTER" : "has the field \(path)"
-        let meant = near.map { "; did you mean \($0)?" } ?? ""
+        let meant = near.map { "; did you mean \(ExpressionPrinter.name($0))?" } ?? ""
         return source.warning(
             .unknownField,
             "no document of \(expected.field.collection) that was looked at \(shown)\(meant)",
             at: expected.span)
+    }
+
+    /// Returns whether a word is the beginning of a name that has to be quoted, as in `SELECT US Gross` of
+    /// documents with `US Gross`: the rest reads as an alias, or as an operator and a field.
+    private static func isBeginning(_ word: String, of name: String) -> Bool {
+        let (word, name) = (word.lowercased().unicodeScalars, name.lowercased().unicodeScalars)
+        guard name.starts(with: word), let next = name.dropFirst(word.count).first else { return false }
+        return next != "_" && !next.properties.isAlphabetic && next.properties.numericType == nil
     }
 
     private var code: DQLWarningCode {
