@@ -47,7 +47,10 @@ struct TableHeaderTests {
         "a first row that looks like data is told",
         arguments: [
             "1,2,3\n4,5,6\n", "Bob,42\nAnn,37\n", "2024-01-05,3.5\n2024-01-06,4\n", "x,true\ny,false\n",
-            "a,-1.5,z\nb,2,y\n", "17\n18\n",
+            "a,-1.5,z\nb,2,y\n", "17\n18\n", "2024-01-05,x\n2024-01-06,y\n",
+            "x,2024-01-05T10:00:00Z\ny,2024-01-06T10:00:00Z\n", "Bob,bob@example.org\nAnn,ann@example.org\n",
+            "a,https://example.org/1\nb,https://example.org/2\n",
+            "k,6f0e0d2c-2f6b-4b52-9a51-0f1f3f4c8f10\nl,6f0e0d2c-2f6b-4b52-9a51-0f1f3f4c8f11\n",
         ])
     func dataAsHeader(text: String) throws {
         let told = try told(text)
@@ -61,10 +64,25 @@ struct TableHeaderTests {
         "a header with years or other steps, or numbers above texts, is a header",
         arguments: [
             "country,2019,2020,2021\nPeru,1.5,2,3\n", "name,1,2\nx,3,4\n", "k,404\nx,not found\n",
-            "a,b\n1,2\n",
+            "a,b\n1,2\n", "country,2024-01-05,2024-01-06\nPeru,1,2\n", "user@,@id\na,b\n",
             "Bob,Berlin\nAnn,Paris\n",
         ])
     func headers(text: String) throws { #expect(try told(text) == []) }
+
+    @Test(
+        "empty lines below the first row are told with the line at which the table may begin",
+        arguments: [
+            ("Source,WDI\n\nDate,2020\n\nCountry,y\nPeru,5\nChad,6\n", 5), ("a,b\n\n\nk,v\n1,2\n3,4\n", 4),
+        ])
+    func gaps(text: String, line: Int) throws {
+        let told = try told(text)
+        #expect(told.contains { $0.contains("--skip-lines \(line - 1) leaves out") }, "\(told)")
+    }
+
+    @Test(
+        "a table with an empty line after each row, or a header of two lines, has nothing to tell",
+        arguments: ["a,b\n\n1,2\n\n3,4\n", "a,b\n1,2\n\n3,4\n", "\"a\n(all)\",b\n1,2\n3,4\n"])
+    func noGaps(text: String) throws { #expect(try told(text) == []) }
 
     @Test("a header without rows is told, and no documents are no error")
     func headerOnly() throws {

@@ -1,4 +1,5 @@
 import CRDT
+import Foundation
 
 /// The columns' names, and the width that rows must have.
 struct TableHeader {
@@ -140,6 +141,12 @@ enum HeaderDoubt {
         let numbers = filled.compactMap { Int64($0) }
         let steps = zip(numbers, numbers.dropFirst()).map { $1.subtractingReportingOverflow($0).partialValue }
         if numbers.count > 1, Set(steps).count == 1 { return nil }
+        // So are days, where there are several.
+        let values = filled.filter(namesNothing)
+        if let value = values.first, values.count == 1 || !values.allSatisfy(startsWithDay) {
+            return "has '\(ImportNotes.cut(value))', which names no column"
+        }
+        if values.count > 1 { return nil }
         let typed: [ColumnType] = [.integer, .decimal, .boolean]
         let like = zip(texts, types).first { isData($0) && typed.contains($1) }
         return like.map {
@@ -147,11 +154,24 @@ enum HeaderDoubt {
         }
     }
 
-    /// True for a text that names no column: a number, a boolean, a day.
+    /// True for a text that names no column: a number, a boolean, a day, an address.
     static func isData(_ text: String) -> Bool {
-        if NumberText(text) != nil || ["true", "false"].contains(text.lowercased()) { return true }
-        let parts = text.split(separator: "-", omittingEmptySubsequences: false)
-        return parts.count == 3 && parts.map(\.count) == [4, 2, 2] && parts.allSatisfy { UInt($0) != nil }
+        NumberText(text) != nil || ["true", "false"].contains(text.lowercased()) || namesNothing(text)
+    }
+
+    /// True for a day or time, a UUID, an address of mail or of the web.
+    private static func namesNothing(_ text: String) -> Bool {
+        if startsWithDay(text) || UUID(uuidString: text) != nil { return true }
+        if text.hasPrefix("https://") || text.hasPrefix("http://") { return true }
+        let parts = text.split(separator: "@", omittingEmptySubsequences: false)
+        return parts.count == 2 && !parts[0].isEmpty && parts[1].contains(".")
+            && !text.contains(where: \.isWhitespace)
+    }
+
+    private static func startsWithDay(_ text: String) -> Bool {
+        let parts = text.prefix(10).split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.map(\.count) == [4, 2, 2], parts.allSatisfy({ UInt($0) != nil }) else { return false }
+        return text.dropFirst(10).first.map { "T ".contains($0) } ?? true
     }
 
     /// The way in which a header looks like another kind of text than a table; nil for one that does not.

@@ -48,7 +48,7 @@ struct TableSurvey {
             return CSVDocumentReader.Column(
                 name: column.0, type: given[index] ?? (isID ? .text : column.1.type))
         }
-        noteHeader(source, notes)
+        noteHeader(shapes, source, notes)
         let found = zip(columns, surveys).enumerated().filter { given[$0.offset] == nil }
         Self.note(found.map(\.element), source, notes)
     }
@@ -86,7 +86,7 @@ struct TableSurvey {
     }
 
     /// Tells doubts about the header.
-    private func noteHeader(_ source: TextSource, _ notes: ImportNotes) {
+    private func noteHeader(_ shapes: [RowShape], _ source: TextSource, _ notes: ImportNotes) {
         guard let cells = header.cells else {
             if hasNamesInRow {
                 notes.add(
@@ -107,12 +107,29 @@ struct TableSurvey {
                 .inputGuessed,
                 "\(source.name): the only row was taken as the header, so there are no documents; "
                     + "--no-header takes it as one")
+        } else if let line = lineAfterGap(cells, shapes) {
+            notes.add(
+                .inputGuessed,
+                "\(source.name): the first row was taken as the header, and empty lines follow it; if the "
+                    + "header is line \(line), --skip-lines \(line - 1) leaves out the lines before")
         } else if let reason = HeaderDoubt.reason(cells, surveys.map(\.type)) {
             notes.add(
                 .inputGuessed,
                 "\(source.name): the first row was taken as the header, and it \(reason); --no-header "
                     + "takes it as a document, --columns NAME,… names the columns")
         }
+    }
+
+    /// The first line after the last gap at the beginning, where one follows the header and rows come
+    /// without gaps in the end: the lines before may be titles, each with an empty line below.
+    private func lineAfterGap(_ cells: [CSVRows.Field], _ shapes: [RowShape]) -> Int? {
+        let lines = shapes.map(\.line)
+        let gaps = zip(lines, lines.dropFirst()).map { $1 - $0 > 1 }
+        let isHigh = cells.contains { $0.text.utf8.contains { $0 == 0x0A || $0 == 0x0D } }
+        guard !isHigh, gaps.first == true, gaps.last == false, let last = gaps.lastIndex(of: true) else {
+            return nil
+        }
+        return lines[last + 1]
     }
 
     /// Tells which columns stay text although they look like numbers, one note for each reason.
