@@ -19,6 +19,26 @@ struct SourceRuleTests {
         #expect(SourceTree.moduleFiles.flatMap(Rules.traps).map(\.description) == [])
         let paths = Set(SourceTree.moduleFiles.map(\.path))
         #expect(TrapTable.rows.keys.filter { !paths.contains($0) } == [])
+        #expect(TrapLines.rows.keys.filter { !paths.contains($0) } == [])
+    }
+
+    @Test("each trap that is listed by its text is there, in the order of its file")
+    func trapLines() {
+        for file in SourceTree.moduleFiles {
+            var rest = file.text[...]
+            for (text, _) in TrapLines.rows[file.path] ?? [] {
+                let found = rest.range(of: text)
+                #expect(found != nil, "\(file.path): \(text)")
+                rest = found.map { rest[$0.upperBound...] } ?? rest
+            }
+        }
+    }
+
+    @Test("a trap of a session, a store or a link is listed by its text")
+    func trapsByLine() {
+        let modules = ["DittoSwift", "Postgres", "Replica", "Sync", "Transport"].map { "Shared/\($0)/" }
+        let others = TrapTable.rows.keys.filter { path in modules.contains { path.hasPrefix($0) } }
+        #expect(others == [])
     }
 
     @Test(

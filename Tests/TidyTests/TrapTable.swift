@@ -1,6 +1,7 @@
 /// The places that end the process: `precondition` and `preconditionFailure`, for a broken state of our own.
 /// Each row says why no bytes, rows or timing of a client lead there; what can, is an error with a code.
 ///
+/// Those of the modules through which a client's frames, rows and timing go are in `TrapLines`, one by one.
 /// A new one fails the test until it has its place here: first ask whether a client can reach it. Fewer than
 /// a row says are welcome. Force unwraps, `try!`, `as!` and `fatalError` have no rows, for there are none.
 enum TrapTable {
@@ -84,11 +85,6 @@ enum TrapTable {
         "Shared/DQL/Syntax/ExpressionJSON.swift": (2, "the switch around it has the kinds"),
         "Shared/DQL/Syntax/ExpressionPrinter.swift": (3, "the switch around it has the kinds"),
         "Shared/DQL/System/SystemStatement.swift": (1, "its caller asks isSystem before"),
-        "Shared/DittoSwift/Attachments/AttachmentFolder.swift": (1, "the call of its own application"),
-        "Shared/DittoSwift/Attachments/AttachmentKeeper.swift": (1, "the call of its own application"),
-        "Shared/DittoSwift/Diagnostics/DiskUsagePublisher.swift": (1, "the declaration is unavailable"),
-        "Shared/DittoSwift/Legacy/Base/LegacyContent.swift": (1, "the call of its own application"),
-        "Shared/DittoSwift/Store/StoreSettings.swift": (1, "the call of its own application"),
         "Shared/Identity/AccessToken.swift": (
             4, "the key is looked up by the identity's database; P-256 always signs"
         ),
@@ -115,38 +111,6 @@ enum TrapTable {
         ),
         "Shared/OperationLog/SQLite/LogTruncation.swift": (1, "states of its own writer"),
         "Shared/OperationLog/Writing/GroupCommitter.swift": (2, "states of its own writer"),
-        "Shared/Postgres/Connection/Connection.swift": (3, "states of its own connection"),
-        "Shared/Postgres/Connection/ParameterBuffer.swift": (2, "states of its own connection"),
-        "Shared/Postgres/Connection/Rows.swift": (
-            1, "the statement names the type, and opening checks the schema"
-        ),
-        "Shared/Postgres/Log/PostgresLogWriter.swift": (2, "states of its own connection"),
-        "Shared/Postgres/Projection/CollectionTables.swift": (1, "states of the one leader"),
-        "Shared/Postgres/Projection/FoldBatch.swift": (1, "states of the one leader"),
-        "Shared/Postgres/Projection/ProjectionSession.swift": (5, "states of the one leader"),
-        "Shared/Postgres/Projection/PushedReads.swift": (1, "states of the one leader"),
-        "Shared/Postgres/Projection/SnapshotIndexes.swift": (4, "the plan was made on this snapshot"),
-        "Shared/Replica/Index/IndexScanner.swift": (1, "the plan was made on this snapshot"),
-        "Shared/Replica/Index/SpilledSort.swift": (1, "a temporary file that has no name"),
-        "Shared/Replica/Materialization/Fold/Folder.swift": (1, "read in the transaction that wrote it"),
-        "Shared/Replica/Materialization/Fold/WriteChain.swift": (2, "a draft leaves a result"),
-        "Shared/Replica/Materialization/Materialization.swift": (
-            4, "an open store has a state; a draft leaves a result"
-        ),
-        "Shared/Replica/Peer/Feed/FeedIdentity.swift": (1, "read in the transaction that wrote it"),
-        "Shared/Replica/Peer/Feed/PeerFeed.swift": (1, "read in the transaction that wrote it"),
-        "Shared/Replica/Peer/PeerReplica.swift": (2, "read in the transaction that wrote it"),
-        "Shared/Replica/Peer/Receiving/MergeTable.swift": (
-            1, "MergeTableTests shows that each situation has a row"
-        ),
-        "Shared/Replica/Peer/Repair/Repairer.swift": (2, "read in the transaction that wrote it"),
-        "Shared/Replica/Peer/Staging/Staging.swift": (1, "the frame of a page has no deltas"),
-        "Shared/Replica/StatementEnvironment.swift": (1, "read in the transaction that wrote it"),
-        "Shared/Replica/Store/Collections.swift": (1, "read in the transaction that wrote it"),
-        "Shared/Replica/Store/DocumentStore.swift": (1, "read in the transaction that wrote it"),
-        "Shared/Replica/Transactions/PendingDocuments.swift": (1, "read in the transaction that wrote it"),
-        "Shared/Replica/Transactions/WriteTransaction.swift": (1, "read in the transaction that wrote it"),
-        "Shared/Replica/Transactions/WrittenOperation.swift": (2, "read in the transaction that wrote it"),
         "Shared/ServiceKit/Audit/AuditLog.swift": (2, "the statement inserts with ids"),
         "Shared/ServiceKit/Console/ConsoleSessions.swift": (2, "AES-GCM seals anything; a constant"),
         "Shared/ServiceKit/Contact/LogContact.swift": (1, "states of its own"),
@@ -169,73 +133,6 @@ enum TrapTable {
             1, "a record is a struct, which encodes as an object"
         ),
         "Shared/ServiceKit/Tracing/OTLP.swift": (1, "states of its own"),
-        "Shared/Sync/Presence/PresenceGossip.swift": (1, "written in the line before"),
-        "Shared/Sync/Session/Admitter/Admitter.swift": (
-            10, "events of its own driver; frames of the other side throw SyncError"
-        ),
-        "Shared/Sync/Session/Admitter/HoldingsTaker.swift": (
-            5, "events of its own driver; frames of the other side throw SyncError"
-        ),
-        "Shared/Sync/Session/FlowControl.swift": (
-            3, "events of its own driver; frames of the other side throw SyncError"
-        ),
-        "Shared/Sync/Session/Publisher/EchoFilter.swift": (
-            2, "events of its own driver; frames of the other side throw SyncError"
-        ),
-        "Shared/Sync/Session/Publisher/Listing.swift": (
-            1, "events of its own driver; frames of the other side throw SyncError"
-        ),
-        "Shared/Sync/Session/Publisher/Publisher.swift": (
-            4, "events of its own driver; frames of the other side throw SyncError"
-        ),
-        "Shared/Sync/Session/Publisher/StreamProgress.swift": (
-            2, "events of its own driver; frames of the other side throw SyncError"
-        ),
-        "Shared/Sync/Session/Queue.swift": (
-            3, "events of its own driver; frames of the other side throw SyncError"
-        ),
-        "Shared/Sync/Session/Reader/AskedSubscriptions.swift": (
-            3, "events of its own driver; frames of the other side throw SyncError"
-        ),
-        "Shared/Sync/Session/Reader/FetchQueue.swift": (
-            4, "events of its own driver; frames of the other side throw SyncError"
-        ),
-        "Shared/Sync/Session/Reader/Reader.swift": (
-            12, "events of its own driver; frames of the other side throw SyncError"
-        ),
-        "Shared/Sync/Session/Reader/StreamQueue.swift": (
-            1, "events of its own driver; frames of the other side throw SyncError"
-        ),
-        "Shared/Sync/Session/Session.swift": (
-            9, "events of its own driver; frames of the other side throw SyncError"
-        ),
-        "Shared/Sync/Session/StateAnswers.swift": (
-            4, "events of its own driver; frames of the other side throw SyncError"
-        ),
-        "Shared/Sync/Session/Writer/DeferredOperations.swift": (
-            1, "events of its own driver; frames of the other side throw SyncError"
-        ),
-        "Shared/Sync/Session/Writer/HoldingsGiver.swift": (
-            1, "events of its own driver; frames of the other side throw SyncError"
-        ),
-        "Shared/Sync/Session/Writer/LinkGiving.swift": (
-            1, "events of its own driver; frames of the other side throw SyncError"
-        ),
-        "Shared/Sync/Session/Writer/OwnActors.swift": (
-            2, "events of its own driver; frames of the other side throw SyncError"
-        ),
-        "Shared/Sync/Session/Writer/RepairCase.swift": (
-            6, "events of its own driver; frames of the other side throw SyncError"
-        ),
-        "Shared/Sync/Session/Writer/Writer.swift": (
-            7, "events of its own driver; frames of the other side throw SyncError"
-        ),
-        "Shared/Sync/Wire/FrameEncoding.swift": (1, "the frames of handshakes are encoded above"),
-        "Shared/Transport/Discovery/BeaconSocket.swift": (1, "the groups are constants"),
-        "Shared/Transport/Driver/PeerStore.swift": (2, "states of its own driver"),
-        "Shared/Transport/Driver/PumpMachine.swift": (5, "states of its own driver"),
-        "Shared/Transport/Mesh/MeshFeed.swift": (1, "states of its own driver"),
-        "Shared/Transport/Mesh/MeshStore.swift": (3, "the session asks for nothing before the greeting"),
         "Shared/WebSocket/Connection/DeliveryMachine.swift": (2, "one driver reads a connection"),
         "Shared/WebSocket/Server/WebSocketUpgrade.swift": (1, "the upgrade follows its own decision"),
     ]
