@@ -38,7 +38,7 @@ public enum QueryErrorCode: String, Sendable, CaseIterable {
     case unavailable = "QUERY-0304"
     /// 500: the projection is damaged, and was again after it was rebuilt; see the service's log.
     case damaged = "QUERY-0306"
-    /// 409: an earlier request with this `undo/…` key has undone it; nothing was written.
+    /// 409: earlier requests with `undo/…` keys have undone all of it; nothing was written.
     case alreadyUndone = "QUERY-0307"
     /// 400: an offset lies beyond the log's head: a cursor of another database, or of a log that was put back
     /// to an earlier state.
@@ -91,7 +91,7 @@ public struct QueryError: Error, Equatable, Sendable {
             case .idempotencyKeyReused:
                 "the Idempotency-Key was used for another request within a day; use a new key for each write"
             case .alreadyUndone:
-                "it was undone before, by a request with the same Idempotency-Key; nothing was written"
+                "it was undone before, by a request whose Idempotency-Key names the same operation; nothing was written"
             case .tooManyIdempotencyKeys:
                 "the user has used \(Limits.keptAnswersPerUser) idempotency keys within a day"
             case .unknownDatabase: "the token's database does not exist on this server"

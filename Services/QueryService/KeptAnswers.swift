@@ -71,7 +71,14 @@ enum KeptAnswers {
         ])
         let own = try id(of: key)
         try writer.edit(collection, own) { try $0.create(fields) }
-        for id in old where id != own {
+        try remove(old, except: [own], in: writer)
+    }
+
+    /// Removes old answers and marks.
+    static func remove(
+        _ old: [DocumentID], except own: Set<DocumentID>, in writer: any DocumentWriter
+    ) throws {
+        for id in old where !own.contains(id) {
             guard try writer.exists(collection, id) else { continue }
             try writer.edit(collection, id) { $0.delete() }
         }

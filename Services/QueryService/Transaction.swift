@@ -46,13 +46,19 @@ extension WriteLane.Job {
     var changesIndexes: Bool { keepsIndexes && transaction == nil && statement.changesIndexes }
 
     /// Executes the statements in turn, each on what those before it leave.
+    /// - Parameter isDone: whether the statement at a place is left out, as one that changes nothing.
     /// - Returns: the result; of a transaction the rows and ids of all.
-    func execute(in writer: any DocumentWriter, _ options: ExecutionOptions) throws -> StatementResult {
-        guard let transaction else { return try execute(steps[0], in: writer, options) }
+    func execute(
+        in writer: any DocumentWriter, _ options: ExecutionOptions,
+        leavingOut isDone: (Int) -> Bool = { _ in false }
+    ) throws -> StatementResult {
+        guard let transaction else {
+            return isDone(0) ? StatementResult() : try execute(steps[0], in: writer, options)
+        }
         var (results, all) = ([StatementResult](), StatementResult())
         for (index, step) in steps.enumerated() {
             transaction.running = index
-            let result = try execute(step, in: writer, options)
+            let result = isDone(index) ? StatementResult() : try execute(step, in: writer, options)
             all.rows += result.rows
             all.mutatedDocumentIDs += result.mutatedDocumentIDs
             results.append(result)

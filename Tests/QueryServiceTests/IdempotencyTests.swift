@@ -41,29 +41,6 @@ struct IdempotencyTests {
         }
     }
 
-    @Test("what is undone under a key of its own is undone once, whoever comes second and with what request")
-    func undo() async throws {
-        try await QueryBench.run { bench, client in
-            try await Self.begin(client)
-            _ = try await client.execute(Self.increment)
-            let key = ["Idempotency-Key": "undo/2/0"]
-            let back = "UPDATE counters SET n = n - 1 WHERE _id = 'a'"
-            let other = client.with(token: bench.token(user: "somebody else"))
-            #expect(try await client.execute(back, headers: key).status == 200)
-            for (who, statement) in [(client, back), (other, back), (other, back + " AND true")] {
-                let again = try await who.execute(statement, headers: key)
-                #expect(again.status == 409 && again.code == "QUERY-0307" && !again.isRepeated)
-            }
-            #expect(try await Self.count(client) == 0)
-            // A part, and another operation, are others.
-            for key in ["undo/2/1", "undo/3/0"] {
-                let answer = try await other.execute(back, headers: ["Idempotency-Key": key])
-                #expect(answer.status == 200)
-            }
-            #expect(try await Self.count(client) == -2)
-        }
-    }
-
     @Test("twenty requests with one key at once, over two services, are one write")
     func atOnce() async throws {
         try await QueryBench.each { bench in

@@ -184,8 +184,8 @@ class Statements(ConsolePages):
         self.undo("Undone: 0 documents; 1 undone before")
         self.assertEqual(self.browser.run(elsewhere), {"done": 0, "left": 0, "before": 1})
         self.assertEqual(self.server.query("SELECT n FROM sums"), [{"n": 5}])
-        # Others may undo it without the console: their key is the same.
-        undone = self.server.post_statement("UPDATE COLLECTION sums (n COUNTER) APPLY n INCREMENT BY -10", None, {"Idempotency-Key": f"undo/{offset}/0"})
+        # Others may undo it without the console: their key names the same operation.
+        undone = self.server.post_statement("UPDATE COLLECTION sums (n COUNTER) APPLY n INCREMENT BY -10 WHERE _id = 1", None, {"Idempotency-Key": f"undo/{offset}/0"})
         self.assertEqual((undone.status, undone.json["error"]["code"]), (409, "QUERY-0307"))
         self.assertEqual(self.server.query("SELECT n FROM sums"), [{"n": 5}])
 

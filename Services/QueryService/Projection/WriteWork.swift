@@ -7,8 +7,12 @@ import ServiceKit
 extension WriteLane.Job {
     /// Documents that it looks up or edits, as far as its statements name them, the kept answer among them.
     var named: [DocumentKey] {
-        let kept = key.flatMap { try? KeptAnswers.key(of: $0) }
-        return steps.flatMap { $0.statement.namedDocuments($0.arguments) } + (kept.map { [$0] } ?? [])
+        let documents = steps.flatMap { $0.statement.namedDocuments($0.arguments) }
+        guard let key else { return documents }
+        if let operation = key.undone {
+            return documents + documents.compactMap { try? UndoneMarks.key(of: $0, in: operation) }
+        }
+        return documents + ((try? KeptAnswers.key(of: key)).map { [$0] } ?? [])
     }
 }
 
@@ -44,9 +48,9 @@ struct WriteWork: Sendable {
         in writer: any DocumentWriter, _ sequence: SequenceNumber, _ options: ExecutionOptions
     ) throws -> StatementResult {
         found.kept = nil
+        if let operation = job.key?.undone { return try undo(operation, in: writer, options) }
         if let key = job.key {
             found.kept = try KeptAnswers.find(key, in: writer, since: since)
-            if found.kept != nil, key.isUndo { throw QueryError(.alreadyUndone) }
             if found.kept != nil { return StatementResult() }
             if isFull { throw QueryError(.tooManyIdempotencyKeys) }
         }

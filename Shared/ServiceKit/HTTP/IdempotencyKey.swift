@@ -1,3 +1,4 @@
+import CRDT
 import Crypto
 import Foundation
 import HTTPTypes
@@ -6,9 +7,9 @@ import Hummingbird
 /// `Idempotency-Key`: names a write, so that a client which did not get the answer may send it again and it
 /// is done once (decision 0060).
 ///
-/// A key belongs to its user in one database, and to the whole request that first carried it. A key that
-/// begins with `undo/` names what the write takes back. It belongs to the database: whoever comes second is
-/// refused, whatever the request.
+/// A key belongs to its user in one database, and to the whole request that first carried it. A key
+/// `undo/OFFSET/PART` names the operation that the write takes back, which is done once a document, by
+/// whichever user (decision 0195).
 public struct IdempotencyKey: Sendable, Equatable {
     /// The name of the field.
     public static let field = "Idempotency-Key"
@@ -18,10 +19,10 @@ public struct IdempotencyKey: Sendable, Equatable {
     /// The beginning of keys that name what is undone.
     public static let undoPrefix = "undo/"
 
-    /// A digest of the user, or of none: all keys of a user begin alike.
+    /// A digest of the user: all keys of a user begin alike.
     public let user: String
-    /// True if the key names what the write undoes: it is done once for all, and not answered again.
-    public let isUndo: Bool
+    /// The operation that the write takes back; nil for every other key.
+    public let undone: Offset?
     /// A digest of the user and the key.
     public let name: String
     /// A digest of the request: another one under this key is an error.
@@ -29,7 +30,8 @@ public struct IdempotencyKey: Sendable, Equatable {
 
     /// The key of a request; nil without the field.
     /// - Parameter parts: what makes the request what it is: its path and body.
-    /// - Throws: `SRV-0400` for a key that is empty, too long, not visible ASCII, or there twice.
+    /// - Throws: `SRV-0400` for a key that is empty, too long, not visible ASCII, or there twice, and for one
+    ///   that begins with `undo/` and names no operation.
     public init?(
         _ request: Request, user: String, parts: [[UInt8]]
     ) throws(ServiceError) {
@@ -44,10 +46,30 @@ public struct IdempotencyKey: Sendable, Equatable {
                 "\(Self.field) has 1 to \(Limits.idempotencyKeyCharacters) visible ASCII characters, once"
             )
         }
-        isUndo = text.hasPrefix(Self.undoPrefix)
-        self.user = Self.digest(isUndo ? [] : [Array(user.utf8)], characters: 16)
+        undone = try Self.undone(by: text)
+        self.user = Self.digest([Array(user.utf8)], characters: 16)
         name = self.user + "-" + Self.digest([Array(text.utf8)], characters: 32)
         self.request = Self.digest(parts, characters: 32)
+    }
+
+    private static func undone(by text: String) throws(ServiceError) -> Offset? {
+        guard text.hasPrefix(undoPrefix) else { return nil }
+        let numbers = text.utf8.dropFirst(undoPrefix.utf8.count).split(
+            separator: UInt8(ascii: "/"), omittingEmptySubsequences: false
+        ).map { UInt64(Substring($0)) }
+        guard numbers.count == 2, numbers[1] != nil, let offset = numbers[0], offset > 0 else {
+            throw ServiceError(
+                .badRequest, "a key that begins with \(undoPrefix) is undo/OFFSET/PART, with two numbers")
+        }
+        return Offset(offset)
+    }
+
+    /// The name of the mark that a document's part of an operation was taken back. No key's name begins so.
+    public static func mark(of document: DocumentKey, in operation: Offset) -> String {
+        let parts = [
+            Array("\(operation)".utf8), Array(document.collection.text.utf8), Array(document.id.bytes),
+        ]
+        return "undo-" + digest(parts, characters: 32)
     }
 
     /// The beginning of a SHA-256 over the parts, each after its length.
