@@ -161,6 +161,8 @@ struct OptionsTests {
         #expect(try message(#"{"tlsCertficate":"x"}"#).contains("did you mean 'tlsCertificate'?"))
         #expect(try message(#"{"data":"x","data":"y"}"#).contains("appears twice"))
         #expect(try message(#"{"Data":"x"}"#).contains("did you mean 'data'?"))
+        // The sign of Kelvin, which Unicode holds for a K.
+        #expect(try message("{\"tlsKey\":\"x\",\"tls\u{212A}ey\":\"y\"}").contains("ey'"))
         #expect(try message(#"{"behindProxy":"true"}"#).contains("must be true or false"))
         #expect(try message(#"{"keptOperations":1.5}"#).contains("must be a whole number"))
         #expect(try message(#"{"keptOperations":-1}"#).contains("must be a whole number"))
