@@ -194,6 +194,9 @@ package actor DatabaseHub {
     @discardableResult
     package nonisolated func tellProgress() -> Offset { feed.tellProgress() }
 
+    /// Tells one session, if it waits.
+    nonisolated func tellProgress(to session: UInt64) { feed.tellProgress(to: session) }
+
     /// Says whose a session is that has entered, and how it is ended from here.
     func register(
         _ session: UInt64, _ rights: SessionRights, load: @escaping @Sendable () -> SessionReport.Load,

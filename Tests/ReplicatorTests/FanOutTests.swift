@@ -250,6 +250,25 @@ struct FanOutTests {
         #expect(through.offset == 2)
     }
 
+    @Test("one that waits is told alone how far the log has got, if it has got further")
+    func toldAlone() async throws {
+        let box = try StreamBox()
+        async let first = box.wait(1, following: [5])
+        async let second = box.wait(2, following: [6])
+        await box.parked(2)
+        await box.tellProgress(to: 1)
+        try await box.append(Self.operation(1, []), waking: [])
+        await box.tellProgress(to: 3)
+        await box.tellProgress(to: 1)
+        try await box.append(Self.operation(2, []), waking: [])
+        await box.tellProgress(to: 2)
+        let reached = await [first, second].map { answer -> Offset? in
+            guard case .operations(let batch, let through)? = answer, batch.isEmpty else { return nil }
+            return through.offset
+        }
+        #expect(reached == [1, 2])
+    }
+
     @Test("so many operations that are nothing for it are told in one, before they fall out of the stream")
     func progress() async throws {
         let box = try StreamBox()
@@ -365,4 +384,6 @@ private actor StreamBox {
     }
 
     func tellProgress() { for wake in stream.tellProgress() { wake() } }
+
+    func tellProgress(to session: UInt64) { stream.tellProgress(to: session)?() }
 }

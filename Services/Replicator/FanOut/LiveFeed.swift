@@ -60,6 +60,9 @@ final class LiveFeed: Sendable {
         return head
     }
 
+    /// Tells one session, if it waits.
+    func tellProgress(to session: UInt64) { state.withLock { $0.stream.tellProgress(to: session) }?() }
+
     /// Adds commits; returns who is to be told.
     func append(_ commits: [CommitTail.Commit], waking sessions: Set<UInt64>) -> [LiveStream.Wake] {
         state.withLock { $0.stream.append(commits, waking: sessions) { queries.followed(by: $0) } }

@@ -96,6 +96,12 @@ struct LiveStream {
         return late.compactMap { wake($0, .operations([], through: head)) }
     }
 
+    /// Tells one of them, if it is parked.
+    mutating func tellProgress(to id: UInt64) -> Wake? {
+        guard let waiter = waiters[id], waiter.after < head.offset else { return nil }
+        return wake(id, .operations([], through: head))
+    }
+
     /// Adds folded operations and wakes the sessions that they matter to, and those that share nothing.
     @discardableResult
     mutating func append(_ operations: [FoldedOperation]) -> [Wake] {

@@ -91,6 +91,9 @@ package struct ServerStore: SessionStore {
         case .readPage(let subscription, let query, let access, let start, let maxBytes):
             return try await bounded(subscription) {
                 guard let page = try await page(query, access, start, maxBytes) else {
+                    // A list begins where the session's stream is. If that were before the reaping, the page
+                    // after the list would be none again, and list after list would follow.
+                    hub.tellProgress(to: session)
                     return .unknownPlace(subscription: subscription)
                 }
                 return .page(subscription: subscription, page)
