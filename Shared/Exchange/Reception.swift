@@ -14,8 +14,6 @@ public struct Reception: Sendable {
     /// Documents that are no longer wanted: their requested full states are among the updates. Any other
     /// state may be older than the wanted one.
     public var settles: [DocumentKey]
-    /// The position of the server's log as of which these states are; nil if it is not known for each.
-    public var answeredAt: LogPosition?
     /// The position of the server's log that this reflects: seen, whatever the cursors.
     public var seen: LogPosition?
     /// The offset that the server's stream has passed with this: its answers to own writes up to there have

@@ -95,22 +95,6 @@ struct HeldTests {
             #expect(found.lost.map(\.id) == [try DocumentID(.int(1))])
             #expect(found.lost.map(\.known) == [living])
             #expect(found.documents.isEmpty && found.gone.isEmpty)
-            // A write onto living seeds makes what is left of them a document again, of an equal vector.
-            let stamp = Stamp(time: 1 << 61, actor: ActorID(8))
-            var editor = DocumentEditor(document: seeded, stamp: stamp)
-            try editor.set(["b"], .int(2))
-            let change = Operation.Change(
-                collection: "c", id: try key("c", 1).id,
-                delta: try #require(editor.pending.delta(stamp: stamp)).encoded())
-            log.append(
-                Operation(actor: stamp.actor, sequence: 1, timestamp: stamp.time, changes: [change]))
-            let later = try openFold(folder.appendingPathComponent("later"))
-            _ = try later.fold(log.items())
-            let again = try compare(later, [(.int(1), editor.document.vector)])
-            #expect(again.gone.isEmpty)
-            #expect(again.documents.map(\.id) == [try DocumentID(.int(1))])
-            let sent = try #require(again.documents.first?.state)
-            #expect(try Document(decoding: sent).vector == editor.document.vector)
         }
     }
 

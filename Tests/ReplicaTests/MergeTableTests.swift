@@ -88,7 +88,7 @@ struct MergeTableTests {
 
     @Test("nothing is merged into a tainted document, and none is merged into others")
     func tainted() {
-        let mixing: Set<Effect> = [.insert, .apply, .merge, .adopt]
+        let mixing: Set<Effect> = [.insert, .apply, .merge]
         for coming in Coming.all {
             for situation in coming.situations where situation.contains(.tainted) {
                 #expect(mixing.isDisjoint(with: coming.effects(situation)), "\(coming): \(situation)")
@@ -113,7 +113,7 @@ struct MergeTableTests {
     @Test("a link has nothing forgotten, asks for nothing, and takes no word of the server back")
     func link() {
         let lastWords: Set<Effect> = [
-            .drop, .ask, .askAgain, .awaitRepair, .adopt, .acquit, .refute, .expectState,
+            .drop, .ask, .askAgain, .awaitRepair, .acquit, .refute, .expectState,
         ]
         for coming in Coming.all where coming.authority == .link && coming.came != .hiding {
             for situation in coming.situations {
@@ -124,7 +124,7 @@ struct MergeTableTests {
 
     @Test("what is merged is merged once, and a delta without its base changes nothing")
     func once() {
-        let changing: [Effect] = [.insert, .apply, .merge, .adopt, .replace, .drop, .lackBase]
+        let changing: [Effect] = [.insert, .apply, .merge, .replace, .drop, .lackBase]
         for coming in Coming.all {
             for situation in coming.situations {
                 let effects = coming.effects(situation)
@@ -168,9 +168,6 @@ struct MergeTableTests {
         Story("a state that is not covered is merged", states, both, [.here, .news], [.merge]),
         Story("one that is covered changes nothing", states, both, [.here, .contained], []),
         Story(
-            "a covered one with seeds is merged: they may be reaped there", states, both, [.here],
-            [.merge]),
-        Story(
             "a state without what is shown here is asked for", [.state], [.server],
             [.here, .news, .lacking], [.ask, .merge]),
         Story(
@@ -183,14 +180,6 @@ struct MergeTableTests {
             "nor for own writes that it will get", [.state], [.server],
             [.here, .news, .lacking, .lacksOwn], [.merge]),
         Story("nor after an answer", [.answer], [.server], [.here, .news, .lacking], [.merge]),
-        Story(
-            "seeds of which nobody knows are asked for", [.state], [.server],
-            [.here, .seedsUnclear], [.merge, .askAgain]),
-        Story(
-            "an answer that may be old tells nothing of them", [.answer], [.server],
-            [.here, .seedsUnclear], [.merge, .askAgain]),
-        Story("the latest one does", [.answer], [.server], [.here, .seedsUnclear, .latest], [.adopt]),
-        Story("a link is not asked about seeds", states, [.link], [.here, .seedsUnclear], [.merge]),
         Story(
             "a staged document that is shown is asked for after an eviction", [.showing], [.server],
             [.lacksEvicted], [.askAgain]),

@@ -296,22 +296,20 @@ struct ReturnTests {
         }
     }
 
-    @Test("a document that is named as changed is asked for where its seeds live here: they may be reaped")
+    @Test("seeds that live here are known like any other content: a name that is covered asks for nothing")
     func outdatedSeeds() throws {
         try withPeer { replica, _ in
             let one = try key("c", 1)
             try replica.execute("INSERT INTO c INITIAL DOCUMENTS ({'_id': 1, 'a': 1})")
             let named = try vector(one, replica)
-            #expect(try replica.outdated([(one, named)]) == [one])
+            #expect(try replica.outdated([(one, named)]).isEmpty)
             try replica.execute("UPDATE c SET b = 2")
-            let held = try vector(one, replica)
-            #expect(try replica.outdated([(one, held)]) == [one])
-            // What comes for that: they are.
-            let written = try Document(decoding: try #require(try replica.state(one)))
-            let state = joined(try #require(Document(restOf: named)), written)
-            let update = DocumentUpdate(key: one, content: .state(state.encoded()))
-            #expect(try replica.receive(Reception(updates: [update], settles: [one])) == .stored)
-            #expect(try replica.outdated([(one, held)]).isEmpty)
+            #expect(try replica.outdated([(one, named)]).isEmpty)
+            #expect(try replica.outdated([(one, vector(one, replica))]).isEmpty)
+            // A deletion of them has a stamp, which is not here.
+            let held = try Document(decoding: try #require(try replica.state(one)))
+            let deleted = held.raised(to: VersionVector(), by: Stamp(time: .max >> 1, actor: ActorID(9)))
+            #expect(try replica.outdated([(one, deleted.vector)]) == [one])
         }
     }
 
@@ -342,45 +340,6 @@ struct ReturnTests {
                 #expect(try replica.versions(of: [one]).map(\.known) == [raised.vector])
                 #expect(try replica.wanted(limit: 9).isEmpty)
             }
-        }
-    }
-
-    @Test("a seed that was reaped elsewhere is gone with a state of an equal vector, or an earlier one")
-    func reapedSeed() throws {
-        try withPeer { replica, _ in
-            try replica.execute("INSERT INTO c INITIAL DOCUMENTS ({'_id': 1, 'a': 1})")
-            let one = try key("c", 1)
-            let held = try #require(try replica.read { try $0.state(of: one) })
-            var deletion = DocumentEditor(
-                document: try Document(decoding: held), stamp: Stamp(time: 9, actor: ActorID(7)))
-            deletion.delete()
-            let write = try document("b", 2, by: 5, at: 10)
-            let reception = Reception(updates: [DocumentUpdate(key: one, content: .state(write.encoded()))])
-            #expect(try replica.receive(reception) == .stored)
-            #expect(try replica.rows("SELECT a, b FROM c") == ["{\"a\":1,\"b\":2}"])
-            // What a server has that forgot the seed before the write came.
-            var rest = try #require(deletion.document.reaped())
-            rest.merge(write)
-            let told = Reception(updates: [DocumentUpdate(key: one, content: .state(rest.encoded()))])
-            #expect(try replica.receive(told) == .stored)
-            #expect(try replica.rows("SELECT a, b FROM c") == ["{\"b\":2}"])
-            #expect(try replica.read { try $0.state(of: one) } == rest.encoded())
-        }
-    }
-
-    @Test("an answer to the first of two writes onto living seeds takes them away, though there is a second")
-    func reapedSeedEarlier() throws {
-        try withPeer { replica, _ in
-            try replica.execute("INSERT INTO c INITIAL DOCUMENTS ({'_id': 1, 'a': 1})")
-            let one = try key("c", 1)
-            let rest = try #require(Document(restOf: try vector(one, replica)))
-            try replica.execute("UPDATE c SET b = 2")
-            let first = try Document(decoding: try #require(try replica.state(one)))
-            try replica.execute("UPDATE c SET d = 3")
-            let joined = joined(rest, first)
-            let answer = DocumentUpdate(key: one, content: .state(joined.encoded()))
-            #expect(try replica.receive(Reception(updates: [answer])) == .stored)
-            #expect(try replica.rows("SELECT a, b, d FROM c") == ["{\"b\":2,\"d\":3}"])
         }
     }
 

@@ -67,8 +67,8 @@ public struct Document: Sendable, Equatable {
 
     /// Joins another state of the same document. Commutative, associative, idempotent.
     ///
-    /// An earlier state changes nothing, unless its vector names seeds: they may have been reaped there, and
-    /// no vector records that (rule 7).
+    /// An earlier state changes nothing, unless its vector names seeds: builds before 0.2.0 reaped them, and
+    /// their logs have to be folded as they did.
     public mutating func merge(_ other: Document) {
         let isEarlier = vector.covers(other.vector) && !other.vector.covers(vector)
         if isEarlier, !other.vector.holdsSeed { return }

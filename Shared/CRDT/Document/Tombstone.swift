@@ -58,13 +58,6 @@ extension Document {
         !isLive && !vector.isEmpty && vector.entries.allSatisfy { $0.time == 0 }
     }
 
-    /// True if the vector names seeds without any content here: overwritten, deleted, or reaped before the
-    /// other content was written. Then an equal vector does not mean equal content (rule 7).
-    public var hasLostSeeds: Bool {
-        let seeds = vector.seeds
-        return !seeds.isEmpty && MapNode.join(root, vector, MapNode(), seeds) == root
-    }
-
     /// Returns whether this shows a write that `left` does not show. Removals, in either of them, make no
     /// difference.
     public func shows(moreThan left: Document) -> Bool { root.shows(moreThan: left.root) }

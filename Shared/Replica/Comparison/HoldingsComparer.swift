@@ -186,9 +186,7 @@ struct HoldingsComparer {
             }
             return
         }
-        if try !theirs.covers(ours) || ours.holdsSeed && Document(decoding: state).hasLostSeeds {
-            add(state, of: key)
-        }
+        if !theirs.covers(ours) { add(state, of: key) }
     }
 
     /// Names a document to a subscriber that holds something void of it: it asks then.

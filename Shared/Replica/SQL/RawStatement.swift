@@ -1,3 +1,4 @@
+import CRDT
 import GRDB
 import GRDBSQLite
 
@@ -11,20 +12,30 @@ struct RawStatement: ~Copyable {
     private let handle: SQLiteStatement
     private let database: Database
 
-    /// A statement from the connection's cache. Must be finished before the same SQL is requested again.
-    init(cached sql: String, _ database: Database) throws {
+    /// A statement from the connection's cache, with values for its first parameters. Must be finished before
+    /// the same SQL is requested again.
+    init<each Value: StatementValue>(
+        cached sql: String, _ database: Database, _ values: repeat each Value
+    ) throws {
         self.init(try database.cachedStatement(sql: sql), database)
+        bindFirst(repeat each values)
     }
 
     /// A statement of its own: for scans, during which any other statement may run.
-    init(fresh sql: String, _ database: Database) throws {
+    init<each Value: StatementValue>(
+        fresh sql: String, _ database: Database, _ values: repeat each Value
+    ) throws {
         self.init(try database.makeStatement(sql: sql), database)
+        bindFirst(repeat each values)
     }
 
     /// The connection's cached statement, or one of its own if that one is being stepped: for frequent
     /// scans that are sometimes nested.
-    init(reused sql: String, _ database: Database) throws {
+    init<each Value: StatementValue>(
+        reused sql: String, _ database: Database, _ values: repeat each Value
+    ) throws {
         try self.init(reusing: database.cachedStatement(sql: sql), database)
+        bindFirst(repeat each values)
     }
 
     /// Like `reused`, for a statement that was looked up before.
@@ -60,6 +71,11 @@ struct RawStatement: ~Copyable {
 
     func bind(_ index: Int32, _ bytes: UnsafeRawBufferPointer) {
         sqlite3_bind_blob64(handle, index, bytes.baseAddress, UInt64(bytes.count), transient)
+    }
+
+    private func bindFirst<each Value: StatementValue>(_ values: repeat each Value) {
+        var place: Int32 = 1
+        repeat (each values).bind(to: self, at: &place)
     }
 
     /// Binds bytes without a copy: they must stay in place until the statement was stepped and reset.
@@ -135,6 +151,66 @@ struct RawStatement: ~Copyable {
     func bytes(_ column: Int32) -> [UInt8] { [UInt8](blob(column)) }
 
     func text(_ column: Int32) -> String { String(decoding: blob(column), as: UTF8.self) }
+
+    /// The key of a document, whose collection is in a column and whose id in the next one.
+    func key(_ column: Int32) -> DocumentKey {
+        DocumentKey(
+            collection: CollectionName(text(column)), id: DocumentID(trusted: bytes(column + 1)))
+    }
+}
+
+/// A value of a statement's parameters. A document's key takes two of them: collection and id.
+protocol StatementValue {
+    /// Binds the value from a parameter on, and passes what it takes.
+    func bind(to statement: borrowing RawStatement, at place: inout Int32)
+}
+
+extension String: StatementValue {
+    func bind(to statement: borrowing RawStatement, at place: inout Int32) {
+        statement.bind(place, self)
+        place += 1
+    }
+}
+
+extension [UInt8]: StatementValue {
+    func bind(to statement: borrowing RawStatement, at place: inout Int32) {
+        statement.bind(place, self)
+        place += 1
+    }
+}
+
+extension Int64: StatementValue {
+    func bind(to statement: borrowing RawStatement, at place: inout Int32) {
+        statement.bind(place, self)
+        place += 1
+    }
+}
+
+extension UInt64: StatementValue {
+    func bind(to statement: borrowing RawStatement, at place: inout Int32) {
+        statement.bind(place, bits: self)
+        place += 1
+    }
+}
+
+extension DocumentKey: StatementValue {
+    func bind(to statement: borrowing RawStatement, at place: inout Int32) {
+        statement.bind(place, collection.text)
+        statement.bind(place + 1, id.bytes)
+        place += 2
+    }
+}
+
+extension Database {
+    /// Runs a statement that returns no row.
+    func run<each Value: StatementValue>(_ sql: String, _ values: repeat each Value) throws {
+        try RawStatement(cached: sql, self, repeat each values).run()
+    }
+
+    /// Returns whether a query finds a row.
+    func holds<each Value: StatementValue>(_ sql: String, _ values: repeat each Value) throws -> Bool {
+        try RawStatement(cached: sql, self, repeat each values).hasRow()
+    }
 }
 
 // GRDB compiles these statements each time, which costs as much as a small write.

@@ -138,7 +138,6 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
             document: document, pending: pending[key]?.edits, stamp: try drawStamp(for: key))
         try body(&editor)
         guard editor.hasChanges else { return }
-        if let bytes { try askIfOnRest(key, bytes) }
         let encoded = editor.document.encoded()
         try checkSize(encoded.count, key, grows: encoded.count > (bytes?.count ?? 0))
         if pending[key] == nil { recorder?.note(key, before: bytes) }
@@ -146,16 +145,6 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
             table, id, live: editor.document.isLive, position: state.head + 1, state: encoded,
             isNew: isAbsent, database)
         pending.update(key, .edited(editor.pending))
-    }
-
-    /// After a write onto the rest of purged seeds the vectors are equal, so nothing would show that the
-    /// seeds are live at the server. So the document is requested once the server has this write.
-    private func askIfOnRest(_ key: DocumentKey, _ before: EncodedState) throws {
-        guard !withheld.contains(key.collection),
-            try before.withUnsafeBytes({ try DocumentReader($0).isRestOfSeeds() })
-        else { return }
-        try Wanted.note(key, database)
-        wanted.append(key)
     }
 
     /// See `DocumentWriter`. A document absent from the tables is written without an editor, and without a
@@ -395,12 +384,8 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         guard let bytes = withdrawn.removeValue(forKey: key) else { return nil }
         evicted.removeAll { $0 == key }
         wanted.removeAll { $0 == key }
-        let statement = try RawStatement(
-            cached: "DELETE FROM evicted WHERE collection = ? AND id = ? AND actor = ?", database)
-        statement.bind(1, key.collection.text)
-        statement.bind(2, key.id.bytes)
-        statement.bind(3, bits: state.actor.rawValue)
-        try statement.run()
+        try database.run(
+            "DELETE FROM evicted WHERE collection = ? AND id = ? AND actor = ?", key, state.actor.rawValue)
         return bytes
     }
 
@@ -410,10 +395,8 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         }
         guard hasEvictions != false else { return }
         let statement = try RawStatement(
-            cached: "SELECT 1 FROM evicted WHERE collection = ? AND id = ? AND actor = ?", database)
-        statement.bind(1, key.collection.text)
-        statement.bind(2, key.id.bytes)
-        statement.bind(3, bits: state.actor.rawValue)
+            cached: "SELECT 1 FROM evicted WHERE collection = ? AND id = ? AND actor = ?", database,
+            key, state.actor.rawValue)
         guard try statement.step() else { return }
         needsNewActor = true
         throw ActorMustChange()

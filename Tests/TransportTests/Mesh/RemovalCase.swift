@@ -68,13 +68,13 @@ final class RemovalCase {
 
     struct NoAnswer: Error {}
 
-    /// The state that the server answers a question with, and the position that it is of.
-    func answer(to shown: DocumentVersion) async throws -> (state: EncodedState, at: LogPosition?) {
+    /// The state that the server answers a question with.
+    func answer(to shown: DocumentVersion) async throws -> EncodedState {
         let answer = try await server.ask(.readStates([key], held: [shown]))
-        guard case .states(let states, let position, _)? = answer, let state = states.first?.state else {
+        guard case .states(let states, _, _)? = answer, let state = states.first?.state else {
             throw NoAnswer()
         }
-        return (state, position)
+        return state
     }
 
     func document(_ place: Int) throws -> Document {

@@ -25,8 +25,7 @@ enum AheadDocuments {
     /// The greatest stamp that is taken of a link now. `isReliable`: the computer keeps its clock in step
     /// with others.
     static func latest(wall: UInt64, isReliable: Bool, _ database: Database) throws -> Timestamp {
-        let statement = try RawStatement(cached: "SELECT value FROM setting WHERE key = ?", database)
-        statement.bind(1, clock)
+        let statement = try RawStatement(cached: "SELECT value FROM setting WHERE key = ?", database, clock)
         var corrected: UInt64?
         if try statement.step(), case let bytes = statement.bytes(0), bytes.count == 16 {
             let words = [0, 8].map { bytes[$0..<$0 + 8].reduce(UInt64(0)) { $0 << 8 | UInt64($1) } }
@@ -53,39 +52,27 @@ enum AheadDocuments {
             return try LinkCursors.forgetAll(but: [], at: feed, database)
         }
         let statement = try RawStatement(
-            cached: "INSERT OR REPLACE INTO ahead (feed, collection, id, due) VALUES (?, ?, ?, ?)", database)
-        statement.bind(1, feed.bytes)
-        statement.bind(2, key.collection.text)
-        statement.bind(3, key.id.bytes)
+            cached: "INSERT OR REPLACE INTO ahead (feed, collection, id, due) VALUES (?, ?, ?, ?)", database,
+            feed.bytes, key)
         let milliseconds = HybridClock.milliseconds(of: time)
         statement.bind(4, bits: milliseconds - min(milliseconds, ReplicaLimits.aheadMilliseconds))
         try statement.run()
     }
 
     static func holds(_ key: DocumentKey, of feed: LogID, _ database: Database) throws -> Bool {
-        let statement = try RawStatement(
-            cached: "SELECT 1 FROM ahead WHERE feed = ? AND collection = ? AND id = ?", database)
-        statement.bind(1, feed.bytes)
-        statement.bind(2, key.collection.text)
-        statement.bind(3, key.id.bytes)
-        return try statement.hasRow()
+        try database.holds(
+            "SELECT 1 FROM ahead WHERE feed = ? AND collection = ? AND id = ?", feed.bytes, key)
     }
 
     static func holdsAny(of feed: LogID, _ database: Database) throws -> Bool {
-        let statement = try RawStatement(cached: "SELECT 1 FROM ahead WHERE feed = ? LIMIT 1", database)
-        statement.bind(1, feed.bytes)
-        return try statement.hasRow()
+        try database.holds("SELECT 1 FROM ahead WHERE feed = ? LIMIT 1", feed.bytes)
     }
 
     /// The feed has answered about documents.
     static func settle(_ keys: some Sequence<DocumentKey>, of feed: LogID, _ database: Database) throws {
         for key in keys {
-            let statement = try RawStatement(
-                cached: "DELETE FROM ahead WHERE feed = ? AND collection = ? AND id = ?", database)
-            statement.bind(1, feed.bytes)
-            statement.bind(2, key.collection.text)
-            statement.bind(3, key.id.bytes)
-            try statement.run()
+            try database.run(
+                "DELETE FROM ahead WHERE feed = ? AND collection = ? AND id = ?", feed.bytes, key)
         }
     }
 
@@ -94,16 +81,10 @@ enum AheadDocuments {
     ) throws -> [DocumentKey] {
         let statement = try RawStatement(
             cached: "SELECT collection, id FROM ahead WHERE feed = ? AND due <= ? ORDER BY due LIMIT ?",
-            database)
-        statement.bind(1, feed.bytes)
-        statement.bind(2, bits: milliseconds)
-        statement.bind(3, Int64(limit))
+            database, feed.bytes, milliseconds, Int64(limit))
         var keys: [DocumentKey] = []
         while try statement.step() {
-            keys.append(
-                DocumentKey(
-                    collection: CollectionName(statement.text(0)), id: DocumentID(trusted: statement.bytes(1))
-                ))
+            keys.append(statement.key(0))
         }
         return keys
     }

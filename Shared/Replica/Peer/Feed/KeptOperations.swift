@@ -37,9 +37,7 @@ enum KeptOperations {
 
     /// Returns whether operations were deleted that no server has.
     static func areTrimmed(_ database: Database) throws -> Bool {
-        let statement = try RawStatement(cached: "SELECT 1 FROM setting WHERE key = ?", database)
-        statement.bind(1, trimmed)
-        return try statement.hasRow()
+        try database.holds("SELECT 1 FROM setting WHERE key = ?", trimmed)
     }
 
     /// A server is met: all that is here is listed for it, as what links have brought.

@@ -11,9 +11,8 @@ enum LinkCursors {
 
     static func find(_ key: [UInt8], at feed: LogID, _ database: Database) throws -> Cursor? {
         let statement = try RawStatement(
-            cached: "SELECT position, mark, rights FROM link_cursor WHERE feed = ? AND key = ?", database)
-        statement.bind(1, feed.bytes)
-        statement.bind(2, key)
+            cached: "SELECT position, mark, rights FROM link_cursor WHERE feed = ? AND key = ?", database,
+            feed.bytes, key)
         guard try statement.step() else { return nil }
         return Cursor(
             position: LogPosition(
@@ -23,16 +22,11 @@ enum LinkCursors {
 
     /// Moves a cursor that there is, forward.
     static func advance(_ key: [UInt8], to position: LogPosition, _ database: Database) throws {
-        let statement = try RawStatement(
-            cached: """
-                UPDATE link_cursor SET position = ?3, mark = ?4
-                WHERE feed = ?1 AND key = ?2 AND position < ?3
-                """, database)
-        statement.bind(1, position.logID.bytes)
-        statement.bind(2, key)
-        statement.bind(3, bits: position.offset.rawValue)
-        statement.bind(4, bits: position.hash)
-        try statement.run()
+        try database.run(
+            """
+            UPDATE link_cursor SET position = ?3, mark = ?4
+            WHERE feed = ?1 AND key = ?2 AND position < ?3
+            """, position.logID.bytes, key, position.offset.rawValue, position.hash)
     }
 
     /// Sets a cursor at the end of a catch-up, with what its sender gave with it.
@@ -40,34 +34,20 @@ enum LinkCursors {
         _ key: [UInt8], of collection: CollectionName, to position: LogPosition, rights: [UInt8],
         _ database: Database
     ) throws {
-        let statement = try RawStatement(
-            cached: """
-                INSERT OR REPLACE INTO link_cursor (feed, key, collection, position, mark, rights)
-                VALUES (?, ?, ?, ?, ?, ?)
-                """, database)
-        statement.bind(1, position.logID.bytes)
-        statement.bind(2, key)
-        statement.bind(3, collection.text)
-        statement.bind(4, bits: position.offset.rawValue)
-        statement.bind(5, bits: position.hash)
-        statement.bind(6, rights)
-        try statement.run()
+        try database.run(
+            """
+            INSERT OR REPLACE INTO link_cursor (feed, key, collection, position, mark, rights)
+            VALUES (?, ?, ?, ?, ?, ?)
+            """, position.logID.bytes, key, collection.text, position.offset.rawValue, position.hash, rights)
     }
 
     static func forget(_ key: [UInt8], at feed: LogID, _ database: Database) throws {
-        let statement = try RawStatement(
-            cached: "DELETE FROM link_cursor WHERE feed = ? AND key = ?", database)
-        statement.bind(1, feed.bytes)
-        statement.bind(2, key)
-        try statement.run()
+        try database.run("DELETE FROM link_cursor WHERE feed = ? AND key = ?", feed.bytes, key)
     }
 
     /// Documents of a collection are evicted: no feed's cursor speaks for what is held any more.
     static func forget(_ collection: CollectionName, _ database: Database) throws {
-        let statement = try RawStatement(
-            cached: "DELETE FROM link_cursor WHERE collection = ?", database)
-        statement.bind(1, collection.text)
-        try statement.run()
+        try database.run("DELETE FROM link_cursor WHERE collection = ?", collection.text)
     }
 
     /// Forgets the cursors at a feed but those of the keys given.
@@ -84,10 +64,7 @@ enum LinkCursors {
 
     /// Returns whether any subscription has a cursor at a feed.
     static func holdsAny(at feed: LogID, _ database: Database) throws -> Bool {
-        let statement = try RawStatement(
-            cached: "SELECT 1 FROM link_cursor WHERE feed = ? LIMIT 1", database)
-        statement.bind(1, feed.bytes)
-        return try statement.hasRow()
+        try database.holds("SELECT 1 FROM link_cursor WHERE feed = ? LIMIT 1", feed.bytes)
     }
 }
 

@@ -20,58 +20,40 @@ enum MetDocuments {
             cached: """
                 INSERT INTO met (collection, id, entered, source, meshed) VALUES (?1, ?2, ?3, ?4, 0)
                 ON CONFLICT (collection, id) DO UPDATE SET entered = ?3, source = ?4
-                """, database)
-        statement.bind(1, key.collection.text)
-        statement.bind(2, key.id.bytes)
-        statement.bind(3, bits: commit)
+                """, database, key, commit)
         if let source { statement.bind(4, source.bytes) }
         try statement.run()
     }
 
     /// A link changed a document, which the server may not have.
     static func meshed(_ key: DocumentKey, at commit: UInt64, _ database: Database) throws {
-        let statement = try RawStatement(
-            cached: """
-                INSERT INTO met (collection, id, entered, meshed) VALUES (?1, ?2, 0, ?3)
-                ON CONFLICT (collection, id) DO UPDATE SET meshed = ?3
-                """, database)
-        statement.bind(1, key.collection.text)
-        statement.bind(2, key.id.bytes)
-        statement.bind(3, bits: commit)
-        try statement.run()
+        try database.run(
+            """
+            INSERT INTO met (collection, id, entered, meshed) VALUES (?1, ?2, 0, ?3)
+            ON CONFLICT (collection, id) DO UPDATE SET meshed = ?3
+            """, key, commit)
     }
 
     /// The server was told of a document, and has not seen all of it.
     static func leaveOpen(
         _ key: DocumentKey, at commit: UInt64, settled: UInt64, _ database: Database
     ) throws {
-        let statement = try RawStatement(
-            cached: """
-                INSERT INTO met (collection, id, entered, meshed) VALUES (?1, ?2, 0, ?3)
-                ON CONFLICT (collection, id) DO UPDATE SET meshed = ?3 WHERE meshed <= ?4
-                """, database)
-        statement.bind(1, key.collection.text)
-        statement.bind(2, key.id.bytes)
-        statement.bind(3, bits: open + commit)
-        statement.bind(4, bits: settled)
-        try statement.run()
+        try database.run(
+            """
+            INSERT INTO met (collection, id, entered, meshed) VALUES (?1, ?2, 0, ?3)
+            ON CONFLICT (collection, id) DO UPDATE SET meshed = ?3 WHERE meshed <= ?4
+            """, key, open + commit, settled)
     }
 
     /// Returns whether the server may not have seen everything that links have brought of a document.
     static func isUnsettled(_ key: DocumentKey, _ database: Database) throws -> Bool {
-        let statement = try RawStatement(
-            cached: "SELECT 1 FROM met WHERE collection = ? AND id = ? AND meshed > ?", database)
-        statement.bind(1, key.collection.text)
-        statement.bind(2, key.id.bytes)
-        statement.bind(3, bits: try Settled.commit(database))
-        return try statement.hasRow()
+        try database.holds(
+            "SELECT 1 FROM met WHERE collection = ? AND id = ? AND meshed > ?",
+            key, try Settled.commit(database))
     }
 
     static func holdsOpen(_ database: Database) throws -> Bool {
-        let statement = try RawStatement(
-            cached: "SELECT 1 FROM met WHERE meshed > 0 AND meshed >= ? LIMIT 1", database)
-        statement.bind(1, bits: open)
-        return try statement.hasRow()
+        try database.holds("SELECT 1 FROM met WHERE meshed > 0 AND meshed >= ? LIMIT 1", open)
     }
 
     /// Counts the longest open documents as changed by a commit: at most `limit`, whose states have no more
@@ -81,9 +63,7 @@ enum MetDocuments {
             cached: """
                 SELECT collection, id, meshed FROM met WHERE meshed > 0 AND meshed >= ?1
                 ORDER BY meshed LIMIT ?2
-                """, database)
-        statement.bind(1, bits: open)
-        statement.bind(2, Int64(limit))
+                """, database, open, Int64(limit))
         var collections = Collections()
         var total = 0
         for (place, item) in try read(statement).enumerated() {
@@ -98,11 +78,7 @@ enum MetDocuments {
 
     /// A document is not here any more.
     static func left(_ key: DocumentKey, _ database: Database) throws {
-        let statement = try RawStatement(
-            cached: "DELETE FROM met WHERE collection = ? AND id = ?", database)
-        statement.bind(1, key.collection.text)
-        statement.bind(2, key.id.bytes)
-        try statement.run()
+        try database.run("DELETE FROM met WHERE collection = ? AND id = ?", key)
     }
 
     /// Documents that entered after a commit, from elsewhere than a feed, each with its commit, in order.
@@ -114,10 +90,7 @@ enum MetDocuments {
                 SELECT collection, id, entered FROM met
                 WHERE entered > ?1 AND entered > 0 AND (source IS NULL OR source <> ?2)
                 ORDER BY entered LIMIT ?3
-                """, database)
-        statement.bind(1, bits: commit)
-        statement.bind(2, feed.bytes)
-        statement.bind(3, Int64(limit))
+                """, database, commit, feed.bytes, Int64(limit))
         return try read(statement)
     }
 
@@ -132,25 +105,17 @@ enum MetDocuments {
                 SELECT collection, id, meshed FROM met
                 WHERE meshed > ?1 AND meshed <= ?2 AND (collection, id) > (?3, ?4)
                 ORDER BY collection, id LIMIT ?5
-                """, database)
-        statement.bind(1, bits: commit)
-        statement.bind(2, bits: last)
-        statement.bind(3, key?.collection.text ?? "")
-        statement.bind(4, key?.id.bytes ?? [])
-        statement.bind(5, Int64(limit))
+                """, database, commit, last, key?.collection.text ?? "", key?.id.bytes ?? [], Int64(limit))
         return try read(statement).map(\.key)
     }
 
     /// Notes documents that links changed after one commit and up to another as wanted from the server.
     static func want(after commit: UInt64, through last: UInt64, _ database: Database) throws {
-        let statement = try RawStatement(
-            cached: """
-                INSERT OR IGNORE INTO wanted (collection, id)
-                SELECT collection, id FROM met WHERE meshed > ?1 AND meshed <= ?2
-                """, database)
-        statement.bind(1, bits: commit)
-        statement.bind(2, bits: last)
-        try statement.run()
+        try database.run(
+            """
+            INSERT OR IGNORE INTO wanted (collection, id)
+            SELECT collection, id FROM met WHERE meshed > ?1 AND meshed <= ?2
+            """, commit, last)
     }
 
     private static func read(_ statement: borrowing RawStatement) throws -> [(
@@ -158,8 +123,7 @@ enum MetDocuments {
     )] {
         var found: [(key: DocumentKey, commit: UInt64)] = []
         while try statement.step() {
-            let key = DocumentKey(
-                collection: CollectionName(statement.text(0)), id: DocumentID(trusted: statement.bytes(1)))
+            let key = statement.key(0)
             found.append((key, statement.bits(2)))
         }
         return found
@@ -167,12 +131,10 @@ enum MetDocuments {
 
     /// Removes rows that nobody is to be asked about any more.
     static func prune(settled: UInt64, _ database: Database) throws {
-        let statement = try RawStatement(
-            cached: """
-                DELETE FROM met WHERE meshed <= ?
-                AND entered <= (SELECT coalesce(min(asked), 9223372036854775807) FROM peer_feed)
-                """, database)
-        statement.bind(1, bits: settled)
-        try statement.run()
+        try database.run(
+            """
+            DELETE FROM met WHERE meshed <= ?
+            AND entered <= (SELECT coalesce(min(asked), 9223372036854775807) FROM peer_feed)
+            """, settled)
     }
 }

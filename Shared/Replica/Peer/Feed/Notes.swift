@@ -18,9 +18,7 @@ enum Notes {
 
     static func row(_ key: DocumentKey, _ database: Database) throws -> Note? {
         let statement = try RawStatement(
-            cached: "SELECT void FROM note WHERE collection = ? AND id = ?", database)
-        statement.bind(1, key.collection.text)
-        statement.bind(2, key.id.bytes)
+            cached: "SELECT void FROM note WHERE collection = ? AND id = ?", database, key)
         guard try statement.step() else { return nil }
         return Note(words: try VoidNote(decoding: statement.bytes(0)))
     }
@@ -51,36 +49,21 @@ enum Notes {
         _ database: Database
     ) throws {
         guard !void.isEmpty else { return try remove(key, database) }
-        let statement = try RawStatement(
-            cached: """
-                INSERT OR REPLACE INTO note (collection, id, position, came, void) VALUES (?, ?, ?, ?, ?)
-                """, database)
-        statement.bind(1, key.collection.text)
-        statement.bind(2, key.id.bytes)
-        statement.bind(3, bits: position)
-        statement.bind(4, bits: milliseconds)
-        statement.bind(5, void.encoded())
-        try statement.run()
+        try database.run(
+            """
+            INSERT OR REPLACE INTO note (collection, id, position, came, void) VALUES (?, ?, ?, ?, ?)
+            """, key, position, milliseconds, void.encoded())
     }
 
     /// A document is evicted, and its note with it.
     static func remove(_ key: DocumentKey, _ database: Database) throws {
-        let statement = try RawStatement(
-            cached: "DELETE FROM note WHERE collection = ? AND id = ?", database)
-        statement.bind(1, key.collection.text)
-        statement.bind(2, key.id.bytes)
-        try statement.run()
+        try database.run("DELETE FROM note WHERE collection = ? AND id = ?", key)
     }
 
     /// The same stamps are void, by the word of somebody else: links are told nothing.
     static func set(_ key: DocumentKey, void: VoidNote, _ database: Database) throws {
         guard !void.isEmpty else { return try remove(key, database) }
-        let statement = try RawStatement(
-            cached: "UPDATE note SET void = ? WHERE collection = ? AND id = ?", database)
-        statement.bind(1, void.encoded())
-        statement.bind(2, key.collection.text)
-        statement.bind(3, key.id.bytes)
-        try statement.run()
+        try database.run("UPDATE note SET void = ? WHERE collection = ? AND id = ?", void.encoded(), key)
     }
 
     /// Notes of a collection that came after one commit and through another, in order, at most `limit`.
@@ -92,11 +75,7 @@ enum Notes {
             cached: """
                 SELECT id, position, void FROM note
                 WHERE collection = ?1 AND position > ?2 AND position <= ?3 ORDER BY position LIMIT ?4
-                """, database)
-        statement.bind(1, collection.text)
-        statement.bind(2, bits: position)
-        statement.bind(3, bits: last)
-        statement.bind(4, Int64(limit))
+                """, database, collection.text, position, last, Int64(limit))
         var found: [(id: DocumentID, void: [UInt8], position: UInt64)] = []
         while try statement.step() {
             let told = try VoidNote(decoding: statement.bytes(2)).told
@@ -120,14 +99,11 @@ enum Notes {
                 SELECT collection, id, void FROM note WHERE came < ?1
                 UNION SELECT collection, id, void FROM (
                     SELECT collection, id, void FROM note ORDER BY came DESC LIMIT -1 OFFSET ?2)
-                """, database)
-        statement.bind(1, bits: milliseconds)
-        statement.bind(2, Int64(limit))
+                """, database, milliseconds, Int64(limit))
         var ended: [DocumentKey] = []
         var collections = Collections()
         while try statement.step() {
-            let key = DocumentKey(
-                collection: CollectionName(statement.text(0)), id: DocumentID(trusted: statement.bytes(1)))
+            let key = statement.key(0)
             let state = try collections.number(of: key.collection, database).flatMap {
                 try DocumentRows.state($0, key.id, database)
             }

@@ -97,9 +97,7 @@ extension PeerFeed {
         try store.committing { database, state in
             let statement = try RawStatement(
                 cached: "SELECT \(StoredOperation.columns) FROM operation WHERE actor = ? AND sequence = ?",
-                database)
-            statement.bind(1, bits: deferral.actor.rawValue)
-            statement.bind(2, bits: deferral.sequence.rawValue)
+                database, deferral.actor.rawValue, deferral.sequence.rawValue)
             guard try statement.step() else { return true }
             let operation = try Operation(decoding: StoredOperation(statement).whole(database))
             // Changes up to the present commit are named again, and so are these documents.

@@ -45,9 +45,7 @@ extension PeerFeed {
             for table in ["link_cursor WHERE feed IN (SELECT feed FROM peer_feed WHERE met < ?1)"]
                 + ["peer_feed WHERE met < ?1"]
             {
-                let statement = try RawStatement(cached: "DELETE FROM \(table)", database)
-                statement.bind(1, old)
-                try statement.run()
+                try database.run("DELETE FROM \(table)", old)
             }
             try expire(state, database)
             try AheadDocuments.forgetUnknown(database)
@@ -258,8 +256,7 @@ enum PeerFeeds {
 
     static func find(_ feed: LogID, _ database: Database) throws -> Known? {
         let statement = try RawStatement(
-            cached: "SELECT asked, rights FROM peer_feed WHERE feed = ?", database)
-        statement.bind(1, feed.bytes)
+            cached: "SELECT asked, rights FROM peer_feed WHERE feed = ?", database, feed.bytes)
         guard try statement.step() else { return nil }
         return Known(asked: statement.bits(0), rights: statement.bits(1))
     }
@@ -274,21 +271,12 @@ enum PeerFeeds {
     static func put(
         _ feed: LogID, asked: UInt64, rights: UInt64, met: UInt64, _ database: Database
     ) throws {
-        let statement = try RawStatement(
-            cached: "INSERT OR REPLACE INTO peer_feed (feed, asked, rights, met) VALUES (?, ?, ?, ?)",
-            database)
-        statement.bind(1, feed.bytes)
-        statement.bind(2, bits: asked)
-        statement.bind(3, bits: rights)
-        statement.bind(4, bits: met)
-        try statement.run()
+        try database.run(
+            "INSERT OR REPLACE INTO peer_feed (feed, asked, rights, met) VALUES (?, ?, ?, ?)",
+            feed.bytes, asked, rights, met)
     }
 
     static func asked(_ feed: LogID, through commit: UInt64, _ database: Database) throws {
-        let statement = try RawStatement(
-            cached: "UPDATE peer_feed SET asked = max(asked, ?) WHERE feed = ?", database)
-        statement.bind(1, bits: commit)
-        statement.bind(2, feed.bytes)
-        try statement.run()
+        try database.run("UPDATE peer_feed SET asked = max(asked, ?) WHERE feed = ?", commit, feed.bytes)
     }
 }

@@ -7,17 +7,14 @@ import GRDB
 
 extension PeerReplica {
     /// The vectors of these documents, as far as they are here, deleted ones included; without withheld
-    /// parts, as in `held`. (Without rests of seeds: a peer that names those has the live ones.)
+    /// parts, as in `held`.
     public func versions(of keys: [DocumentKey]) throws -> [DocumentVersion] {
         try read { transaction in
             try keys.compactMap { key in
                 guard let state = try transaction.state(of: key) else { return nil }
                 let own = try transaction.withDatabase { try Withheld.actors(of: key.collection, $0) }
-                let (vector, isRest) = try state.withUnsafeBytes { bytes in
-                    let document = try DocumentReader(bytes)
-                    return (try document.vector().without(own), try document.isRestOfSeeds())
-                }
-                return vector.isEmpty || isRest ? nil : DocumentVersion(key: key, vector: vector.encoded())
+                let vector = try state.withUnsafeBytes { try DocumentReader($0).vector() }.without(own)
+                return vector.isEmpty ? nil : DocumentVersion(key: key, vector: vector.encoded())
             }
         }
     }
@@ -71,8 +68,8 @@ extension PeerReplica {
                     let withheld = try Withheld.actors(of: name, database)
                     let start = last.map { $0.collection == name ? $0.id.bytes : [] } ?? []
                     let statement = try RawStatement(
-                        fresh: "SELECT id, state FROM documents_\(table) WHERE id > ? ORDER BY id", database)
-                    statement.bind(1, start)
+                        fresh: "SELECT id, state FROM documents_\(table) WHERE id > ? ORDER BY id", database,
+                        start)
                     while try statement.step() {
                         guard page.count < ReplicaLimits.heldDocuments, size < ReplicaLimits.heldBytes else {
                             return HoldingsPage(candidates: page, isLast: false)

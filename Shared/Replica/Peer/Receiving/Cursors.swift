@@ -35,10 +35,7 @@ extension Cursors {
     /// A cursor does not say what is held any more: no rights are such that it was given under them, so the
     /// server asks.
     static func distrust(_ key: [UInt8], _ database: Database) throws {
-        let statement = try RawStatement(
-            cached: "UPDATE subscription SET rights = x'' WHERE key = ?", database)
-        statement.bind(1, key)
-        try statement.run()
+        try database.run("UPDATE subscription SET rights = x'' WHERE key = ?", key)
     }
 
     /// As `distrust`, every cursor but those of the keys given.
@@ -59,35 +56,22 @@ extension Cursors {
     }
 
     static func forget(_ key: [UInt8], _ database: Database) throws {
-        let statement = try RawStatement(cached: "DELETE FROM subscription WHERE key = ?", database)
-        statement.bind(1, key)
-        try statement.run()
+        try database.run("DELETE FROM subscription WHERE key = ?", key)
     }
 }
 
 /// Documents whose full state this store has asked for, or must ask for (rule 3, rule 10).
 enum Wanted {
     static func note(_ key: DocumentKey, _ database: Database) throws {
-        try run("INSERT OR IGNORE INTO wanted (collection, id) VALUES (?, ?)", key, database)
+        try database.run("INSERT OR IGNORE INTO wanted (collection, id) VALUES (?, ?)", key)
     }
 
     static func settle(_ key: DocumentKey, _ database: Database) throws {
-        try run("DELETE FROM wanted WHERE collection = ? AND id = ?", key, database)
+        try database.run("DELETE FROM wanted WHERE collection = ? AND id = ?", key)
     }
 
     static func holds(_ key: DocumentKey, _ database: Database) throws -> Bool {
-        let statement = try RawStatement(
-            cached: "SELECT 1 FROM wanted WHERE collection = ? AND id = ?", database)
-        statement.bind(1, key.collection.text)
-        statement.bind(2, key.id.bytes)
-        return try statement.step()
-    }
-
-    private static func run(_ sql: String, _ key: DocumentKey, _ database: Database) throws {
-        let statement = try RawStatement(cached: sql, database)
-        statement.bind(1, key.collection.text)
-        statement.bind(2, key.id.bytes)
-        try statement.run()
+        try database.holds("SELECT 1 FROM wanted WHERE collection = ? AND id = ?", key)
     }
 }
 
@@ -97,8 +81,7 @@ extension PeerReplica {
         try read { transaction in
             try transaction.withDatabase { database in
                 let statement = try RawStatement(
-                    cached: "SELECT log, offset, hash FROM subscription WHERE key = ?", database)
-                statement.bind(1, key)
+                    cached: "SELECT log, offset, hash FROM subscription WHERE key = ?", database, key)
                 guard try statement.step(), let logID = LogID(bytes: statement.bytes(0)) else { return nil }
                 return LogPosition(logID: logID, offset: Offset(statement.bits(1)), hash: statement.bits(2))
             }
@@ -110,8 +93,7 @@ extension PeerReplica {
         try read { transaction in
             try transaction.withDatabase { database in
                 let statement = try RawStatement(
-                    cached: "SELECT rights FROM subscription WHERE key = ?", database)
-                statement.bind(1, key)
+                    cached: "SELECT rights FROM subscription WHERE key = ?", database, key)
                 return try statement.step() ? statement.bytes(0) : nil
             }
         }
@@ -160,14 +142,10 @@ extension PeerReplica {
         try read { transaction in
             try transaction.withDatabase { database in
                 let statement = try RawStatement(
-                    cached: "SELECT collection, id FROM wanted LIMIT ?", database)
-                statement.bind(1, Int64(limit))
+                    cached: "SELECT collection, id FROM wanted LIMIT ?", database, Int64(limit))
                 var keys: [DocumentKey] = []
                 while try statement.step() {
-                    keys.append(
-                        DocumentKey(
-                            collection: CollectionName(statement.text(0)),
-                            id: DocumentID(trusted: statement.bytes(1))))
+                    keys.append(statement.key(0))
                 }
                 return keys
             }
@@ -175,9 +153,9 @@ extension PeerReplica {
     }
 
     /// Selects documents to fetch, out of changed ones that may have left a subscription. They are: visible
-    /// documents whose vector does not cover the server's, or that have live seeds which may have been reaped
-    /// there; documents that are only staged for the subscription, in such a state or named with void stamps;
-    /// and wanted ones, because the state requested earlier may be older.
+    /// documents whose vector does not cover the server's; documents that are only staged for the
+    /// subscription, in such a state or named with void stamps; and wanted ones, because the state requested
+    /// earlier may be older.
     public func outdated(
         _ candidates: [DocumentVersion], for subscription: [UInt8] = []
     ) throws -> [DocumentKey] {
@@ -200,7 +178,7 @@ extension PeerReplica {
                         let own = try transaction.withDatabase { try StoreState.load($0)?.actor }
                         if let own, void[own] != nil { return true }
                     }
-                    return try candidate.vector.holdsSeed && !Document(decoding: bytes).hasLostSeeds
+                    return false
                 }
                 if let vector = try staged.vector(of: candidate.key) {
                     // Void stamps speak against what the staged vector covers too.

@@ -76,19 +76,7 @@ extension MergeTable {
         Row([.state, .answer], .server, [.no(.tainted), .no(.here), .yes(.empty)], []),
         Row([.state, .answer], .server, [.no(.tainted), .no(.here), .no(.empty)], [.insert]),
         Row([.state, .answer], .server, [.no(.tainted), .yes(.here), .yes(.contained)], []),
-        Row(
-            [.state, .answer], .server,
-            [.no(.tainted), .yes(.here), .no(.contained), .no(.seedsUnclear)], [.merge]),
-        Row(
-            [.state], .server,
-            [.no(.tainted), .yes(.here), .no(.contained), .yes(.seedsUnclear)], [.merge, .askAgain]),
-        Row(
-            [.answer], .server,
-            [.no(.tainted), .yes(.here), .no(.contained), .yes(.seedsUnclear), .no(.latest)],
-            [.merge, .askAgain]),
-        Row(
-            [.answer], .server,
-            [.no(.tainted), .yes(.here), .no(.contained), .yes(.seedsUnclear), .yes(.latest)], [.adopt]),
+        Row([.state, .answer], .server, [.no(.tainted), .yes(.here), .no(.contained)], [.merge]),
         Row([.end], .server, [.no(.tainted)], []),
 
         // States of a link.

@@ -58,7 +58,7 @@ enum MergeTable {
         case empty
         /// It lacks own writes from before an eviction.
         case lacksEvicted
-        /// Its vector is covered here, and names no seeds.
+        /// Its vector is covered here.
         case contained
         /// It is not covered here, or is alive and the document here deleted.
         case news
@@ -68,10 +68,6 @@ enum MergeTable {
         case followed
         /// All that it lacks is of this actor, and pending.
         case lacksOwn
-        /// Seeds of it are gone here, or the reverse, and no vector says why (rule 7).
-        case seedsUnclear
-        /// Nothing else that came can be later, and its vector is what the merged one would be.
-        case latest
 
         // A delta.
         /// The sender presumes a document that is not here.
@@ -108,8 +104,6 @@ enum MergeTable {
         case apply
         /// The state is merged.
         case merge
-        /// The state takes the document's place, as it is.
-        case adopt
         /// The state, or nothing, takes the place of a tainted document; own writes go on top.
         case replace
         /// Own writes are shown again as far as their bases have come.

@@ -10,7 +10,6 @@ extension Merger {
         case .insert: try insert(&meeting)
         case .apply: try apply(&meeting)
         case .merge: try put(meeting.joined(&documents), &meeting)
-        case .adopt: try put(meeting.state(), &meeting)
         case .replace: try replace(&meeting)
         case .showOwn: try showOwn(&meeting)
         case .drop:

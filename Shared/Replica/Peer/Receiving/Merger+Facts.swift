@@ -27,7 +27,7 @@ extension Merger {
         case .forgettable:
             let document = try meeting.here(&documents)
             return try document.isForgettable && meeting.shown().covers(document.vector)
-        case .contained, .news, .lacking, .followed, .lacksOwn, .lacksEvicted, .seedsUnclear, .latest:
+        case .contained, .news, .lacking, .followed, .lacksOwn, .lacksEvicted:
             return try holdsOfState(fact, &meeting)
         case .void, .accused, .tainting, .announced, .stillTainted, .confirmed:
             return try holdsOfVoid(fact, &meeting)
@@ -42,7 +42,7 @@ extension Merger {
         let incoming = try meeting.state()
         let isCovered = document.vector.covers(incoming.vector)
         switch fact {
-        case .contained: return isCovered && !incoming.vector.holdsSeed
+        case .contained: return isCovered
         case .news: return !isCovered || incoming.isLive && !document.isLive
         case .lacking:
             // A deletion may be what is gone: a restored log has lost it.
@@ -58,9 +58,6 @@ extension Merger {
             let actor = documents.state.actor
             return try Self.lacking(incoming, document).allSatisfy { $0.actor == actor }
                 && refetch.hasPendingWrites(meeting.key)
-        case .seedsUnclear: return try areSeedsUnclear(&meeting)
-        case .latest:
-            return try areAnswersLatest && meeting.joined(&documents).vector == incoming.vector
         default: return false
         }
     }
@@ -69,24 +66,6 @@ extension Merger {
     private static func lacking(_ incoming: Document, _ document: Document) -> [VersionVector.Entry] {
         document.vector.entries.filter {
             !incoming.vector.covers(Stamp(time: $0.time, actor: $0.actor))
-        }
-    }
-
-    /// Returns whether seeds that the server shows are gone here, and nothing here says why: what came is
-    /// from before they were reaped, or a restored log has lost that. The server's answer to a question
-    /// counts, unless it is from before something else that came.
-    private mutating func areSeedsUnclear(_ meeting: inout Meeting) throws -> Bool {
-        let incoming = try meeting.state()
-        guard incoming.vector.holdsSeed else { return false }
-        let joined = try meeting.joined(&documents)
-        if joined.vector == incoming.vector { return joined != incoming }
-        guard joined.hasLostSeeds, !incoming.hasLostSeeds else { return false }
-        if meeting.came == .answer, !areAnswersLatest { return true }
-        // Own writes onto what is left of them, which the server does not have yet.
-        guard try refetch.hasPendingWrites(meeting.key) else { return false }
-        let own = try ownActors()
-        return try meeting.held(&documents).entries.allSatisfy {
-            own.contains($0.actor) || incoming.vector.covers(Stamp(time: $0.time, actor: $0.actor))
         }
     }
 

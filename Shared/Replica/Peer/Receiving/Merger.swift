@@ -13,8 +13,6 @@ struct Merger {
     var documents: DocumentChanges
     var refetch: Refetch
     var notes: NoteBook
-    /// True if nothing that came before the answers can be later than they are.
-    var areAnswersLatest = false
     /// The subscription whose catch-up is published.
     private var published: [UInt8]?
     /// Documents of which the server has told void stamps, and no state after them.

@@ -39,11 +39,6 @@ extension PeerReplica {
         try database.inPart {
             if let key = reception.publishes { try merger.publish(key) }
             let answered = Set(reception.settles)
-            if let position = reception.answeredAt {
-                let seen = try Seen.position(database)
-                merger.areAnswersLatest =
-                    seen?.logID == position.logID && seen?.offset ?? 0 <= position.offset
-            }
             for update in reception.updates {
                 if answered.contains(update.key) {
                     try merger.mergeAnswer(update, presumesHeld: reception.presumesHeld)

@@ -8,8 +8,7 @@ enum Seen {
     private static let key = "seen"
 
     static func position(_ database: Database) throws -> LogPosition? {
-        let statement = try RawStatement(cached: "SELECT value FROM setting WHERE key = ?", database)
-        statement.bind(1, key)
+        let statement = try RawStatement(cached: "SELECT value FROM setting WHERE key = ?", database, key)
         guard try statement.step() else { return nil }
         let bytes = statement.bytes(0)
         guard bytes.count == LogID.byteCount + 16, let logID = LogID(bytes: Array(bytes.prefix(16))) else {
@@ -25,8 +24,8 @@ enum Seen {
 
     /// The rights by which a server has not taken all that is held here; nil where one has.
     static func declinedRights(_ database: Database) throws -> [UInt8]? {
-        let statement = try RawStatement(cached: "SELECT value FROM setting WHERE key = ?", database)
-        statement.bind(1, declined)
+        let statement = try RawStatement(
+            cached: "SELECT value FROM setting WHERE key = ?", database, declined)
         return try statement.step() ? statement.bytes(0) : nil
     }
 
@@ -44,24 +43,18 @@ enum Seen {
 
     /// Remembers the position that a restored log lacks, until everything here can be given back to it.
     static func owe(_ database: Database) throws {
-        let statement = try RawStatement(
-            cached: "INSERT OR IGNORE INTO setting (key, value) SELECT ?, value FROM setting WHERE key = ?",
-            database)
-        statement.bind(1, owed)
-        statement.bind(2, key)
-        try statement.run()
+        try database.run(
+            "INSERT OR IGNORE INTO setting (key, value) SELECT ?, value FROM setting WHERE key = ?",
+            owed, key)
     }
 
     /// Lets the next handshake name that position again: then the server asks once more what is held here. It
     /// does also where that position belongs to the log as it is now, for no server has taken things under no
     /// rights at all.
     static func payBack(_ database: Database) throws {
-        let statement = try RawStatement(
-            cached: "INSERT OR REPLACE INTO setting (key, value) SELECT ?, value FROM setting WHERE key = ?",
-            database)
-        statement.bind(1, key)
-        statement.bind(2, owed)
-        try statement.run()
+        try database.run(
+            "INSERT OR REPLACE INTO setting (key, value) SELECT ?, value FROM setting WHERE key = ?",
+            key, owed)
         guard database.changesCount > 0 else { return }
         try noteDeclined([], database)
         let removal = try RawStatement(cached: "DELETE FROM setting WHERE key = ?", database)
@@ -79,11 +72,7 @@ enum Seen {
         for number in [position.offset.rawValue, position.hash] {
             withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
         }
-        let statement = try RawStatement(
-            cached: "INSERT OR REPLACE INTO setting (key, value) VALUES (?, ?)", database)
-        statement.bind(1, key)
-        statement.bind(2, bytes)
-        try statement.run()
+        try database.run("INSERT OR REPLACE INTO setting (key, value) VALUES (?, ?)", key, bytes)
     }
 }
 

@@ -36,17 +36,11 @@ enum RefusedWrites {
         _ position: UInt64, _ bytes: [UInt8], code: String, message: String, at milliseconds: UInt64,
         _ database: Database
     ) throws {
-        let statement = try RawStatement(
-            cached: """
-                INSERT OR REPLACE INTO refused (position, code, message, milliseconds, bytes)
-                VALUES (?, ?, ?, ?, ?)
-                """, database)
-        statement.bind(1, bits: position)
-        statement.bind(2, code)
-        statement.bind(3, message)
-        statement.bind(4, bits: milliseconds)
-        statement.bind(5, bytes)
-        try statement.run()
+        try database.run(
+            """
+            INSERT OR REPLACE INTO refused (position, code, message, milliseconds, bytes)
+            VALUES (?, ?, ?, ?, ?)
+            """, position, code, message, milliseconds, bytes)
     }
 
     /// Forgets the oldest ones beyond the bounds.
@@ -105,9 +99,7 @@ extension PeerReplica {
                         SELECT position, code, message FROM refused WHERE position >= ?1
                         UNION ALL SELECT position, code, '' FROM refused_commit WHERE position >= ?1
                         ORDER BY 1 LIMIT ?2
-                        """, database)
-                statement.bind(1, bits: first)
-                statement.bind(2, Int64(limit))
+                        """, database, first, Int64(limit))
                 var found: [RefusedCommit] = []
                 while try statement.step() {
                     found.append(
@@ -127,8 +119,7 @@ extension PeerReplica {
                     fresh: """
                         SELECT position FROM refused UNION ALL SELECT position FROM refused_commit
                         ORDER BY 1 DESC LIMIT ?
-                        """, database)
-                statement.bind(1, Int64(count))
+                        """, database, Int64(count))
                 var found: [UInt64] = []
                 while try statement.step() { found.append(statement.bits(0)) }
                 return found
@@ -143,9 +134,7 @@ extension PeerReplica {
                     fresh: """
                         SELECT position, code, message, milliseconds, bytes FROM refused
                         WHERE position BETWEEN ? AND ? ORDER BY position
-                        """, database)
-                statement.bind(1, first)
-                statement.bind(2, last)
+                        """, database, first, last)
                 var found: [RefusedWrite] = []
                 while try statement.step() {
                     found.append(

@@ -145,11 +145,9 @@ struct Repairer {
     private mutating func readStaged() throws {
         let statement = try RawStatement(
             fresh: "SELECT number, collection, id, state FROM staged WHERE subscription = ? ORDER BY number",
-            database)
-        statement.bind(1, Self.subscription)
+            database, Self.subscription)
         while try statement.step() {
-            let key = DocumentKey(
-                collection: CollectionName(statement.text(1)), id: DocumentID(trusted: statement.bytes(2)))
+            let key = statement.key(1)
             places[key] = (statement.int(0), try DocumentReader(statement.blob(3)).vector())
         }
     }
@@ -337,9 +335,8 @@ struct Repairer {
 
     private func staged(_ number: Int64) throws -> EncodedState {
         let statement = try RawStatement(
-            cached: "SELECT state FROM staged WHERE subscription = ? AND number = ?", database)
-        statement.bind(1, Self.subscription)
-        statement.bind(2, number)
+            cached: "SELECT state FROM staged WHERE subscription = ? AND number = ?", database,
+            Self.subscription, number)
         guard try statement.step() else {
             preconditionFailure("a staged state is there until its repair ends")
         }
@@ -348,8 +345,8 @@ struct Repairer {
 
     private func bytes(at position: UInt64) throws -> [UInt8] {
         let statement = try RawStatement(
-            cached: "SELECT \(StoredOperation.columns) FROM operation WHERE position = ?", database)
-        statement.bind(1, bits: position)
+            cached: "SELECT \(StoredOperation.columns) FROM operation WHERE position = ?", database,
+            position)
         guard try statement.step() else { preconditionFailure("an operation vanished in its transaction") }
         return try StoredOperation(statement).whole(database)
     }

@@ -35,33 +35,27 @@ enum Withheld {
     /// The actor that writes a collection; nil when a new one has to.
     static func actor(of collection: CollectionName, _ database: Database) throws -> ActorID? {
         let statement = try RawStatement(
-            cached: "SELECT actor FROM withheld_actor WHERE collection = ?", database)
-        statement.bind(1, collection.text)
+            cached: "SELECT actor FROM withheld_actor WHERE collection = ?", database, collection.text)
         return try statement.step() ? ActorID(statement.bits(0)) : nil
     }
 
     static func begin(_ actor: ActorID, in collection: CollectionName, _ database: Database) throws {
-        let statement = try RawStatement(
-            cached: "INSERT OR REPLACE INTO withheld_actor (collection, actor) VALUES (?, ?)", database)
-        statement.bind(1, collection.text)
-        statement.bind(2, bits: actor.rawValue)
-        try statement.run()
+        try database.run(
+            "INSERT OR REPLACE INTO withheld_actor (collection, actor) VALUES (?, ?)",
+            collection.text, actor.rawValue)
     }
 
     /// Somebody new writes a collection from now on: a document that is not here any more had the present
     /// actor in its vector (rule 10).
     static func leaveActor(of collection: CollectionName, _ database: Database) throws {
-        let statement = try RawStatement(
-            cached: "DELETE FROM withheld_actor WHERE collection = ?", database)
-        statement.bind(1, collection.text)
-        try statement.run()
+        try database.run("DELETE FROM withheld_actor WHERE collection = ?", collection.text)
     }
 
     /// The actors whose writes to a collection nobody else knows.
     static func actors(of collection: CollectionName, _ database: Database) throws -> Set<ActorID> {
         let statement = try RawStatement(
-            cached: "SELECT DISTINCT actor FROM withheld_operation WHERE collection = ?", database)
-        statement.bind(1, collection.text)
+            cached: "SELECT DISTINCT actor FROM withheld_operation WHERE collection = ?", database,
+            collection.text)
         var found: Set<ActorID> = []
         while try statement.step() { found.insert(ActorID(statement.bits(0))) }
         return found
@@ -70,25 +64,19 @@ enum Withheld {
     /// The sequence of an actor's last operation here; 0 before the first.
     static func lastSequence(of actor: ActorID, _ database: Database) throws -> SequenceNumber {
         let statement = try RawStatement(
-            cached: "SELECT MAX(sequence) FROM withheld_operation WHERE actor = ?", database)
-        statement.bind(1, bits: actor.rawValue)
+            cached: "SELECT MAX(sequence) FROM withheld_operation WHERE actor = ?", database, actor.rawValue)
         return try statement.step() && !statement.isNull(0) ? SequenceNumber(statement.bits(0)) : 0
     }
 
     static func insert(
         _ operation: Operation, _ collection: CollectionName, position: UInt64, _ database: Database
     ) throws {
-        let statement = try RawStatement(
-            cached: """
-                INSERT INTO withheld_operation (position, collection, actor, sequence, bytes)
-                VALUES (?, ?, ?, ?, ?)
-                """, database)
-        statement.bind(1, bits: position)
-        statement.bind(2, collection.text)
-        statement.bind(3, bits: operation.actor.rawValue)
-        statement.bind(4, bits: operation.sequence.rawValue)
-        statement.bind(5, operation.encoded())
-        try statement.run()
+        try database.run(
+            """
+            INSERT INTO withheld_operation (position, collection, actor, sequence, bytes)
+            VALUES (?, ?, ?, ?, ?)
+            """, position, collection.text, operation.actor.rawValue, operation.sequence.rawValue,
+            operation.encoded())
     }
 
     /// All operations in the order of their commits; of one collection, or of all.
@@ -107,17 +95,11 @@ enum Withheld {
 
     /// Returns whether a commit has anything here.
     static func has(commit: UInt64, _ database: Database) throws -> Bool {
-        let statement = try RawStatement(
-            cached: "SELECT 1 FROM withheld_operation WHERE position = ? LIMIT 1", database)
-        statement.bind(1, bits: commit)
-        return try statement.step()
+        try database.holds("SELECT 1 FROM withheld_operation WHERE position = ? LIMIT 1", commit)
     }
 
     static func remove(_ collection: CollectionName, _ database: Database) throws {
-        let statement = try RawStatement(
-            cached: "DELETE FROM withheld_operation WHERE collection = ?", database)
-        statement.bind(1, collection.text)
-        try statement.run()
+        try database.run("DELETE FROM withheld_operation WHERE collection = ?", collection.text)
         try leaveActor(of: collection, database)
     }
 }

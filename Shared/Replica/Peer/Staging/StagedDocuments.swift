@@ -21,8 +21,8 @@ struct StagedDocuments {
     /// The documents staged for a subscription in this way; nil when none are.
     static func find(_ subscription: [UInt8], _ database: Database) throws -> StagedDocuments? {
         let statement = try RawStatement(
-            cached: "SELECT number, collection FROM staged_documents WHERE subscription = ?", database)
-        statement.bind(1, subscription)
+            cached: "SELECT number, collection FROM staged_documents WHERE subscription = ?", database,
+            subscription)
         guard try statement.step() else { return nil }
         return StagedDocuments(CollectionName(statement.text(1)), statement.int(0))
     }
@@ -61,13 +61,9 @@ struct StagedDocuments {
             try isFree(collection, database)
         else { return nil }
         let number = try Collections.freeNumber(database)
-        let statement = try RawStatement(
-            cached: "INSERT INTO staged_documents (subscription, number, collection) VALUES (?, ?, ?)",
-            database)
-        statement.bind(1, subscription)
-        statement.bind(2, number)
-        statement.bind(3, collection.text)
-        try statement.run()
+        try database.run(
+            "INSERT INTO staged_documents (subscription, number, collection) VALUES (?, ?, ?)",
+            subscription, number, collection.text)
         try Schema.createDocuments(number, database)
         return StagedDocuments(collection, number)
     }
@@ -144,11 +140,8 @@ struct StagedDocuments {
             try database.execute(sql: "DROP TABLE documents_\(old)")
         }
         try Self.run("DELETE FROM staged_documents WHERE number = ?", table.number, database)
-        let statement = try RawStatement(
-            cached: "INSERT INTO collection (number, name) VALUES (?, ?)", database)
-        statement.bind(1, table.number)
-        statement.bind(2, collection.text)
-        try statement.run()
+        try database.run(
+            "INSERT INTO collection (number, name) VALUES (?, ?)", table.number, collection.text)
         return true
     }
 

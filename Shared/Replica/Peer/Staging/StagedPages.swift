@@ -20,23 +20,16 @@ enum StagedPages {
 
     static func insert(_ updates: [DocumentUpdate], for subscription: [UInt8], _ database: Database) throws {
         guard !updates.isEmpty else { return }
-        let statement = try RawStatement(
-            cached: """
-                INSERT INTO staged_page (subscription, number, keys, bytes) VALUES
-                (?1, (SELECT COALESCE(MAX(number), 0) + 1 FROM staged_page WHERE subscription = ?1), ?2, ?3)
-                """, database)
-        statement.bind(1, subscription)
-        statement.bind(2, keys(of: updates))
-        statement.bind(3, bytes(of: updates))
-        try statement.run()
+        try database.run(
+            """
+            INSERT INTO staged_page (subscription, number, keys, bytes) VALUES
+            (?1, (SELECT COALESCE(MAX(number), 0) + 1 FROM staged_page WHERE subscription = ?1), ?2, ?3)
+            """, subscription, keys(of: updates), bytes(of: updates))
     }
 
     /// Returns whether any page is kept for a subscription.
     static func holdsAny(_ subscription: [UInt8], _ database: Database) throws -> Bool {
-        let statement = try RawStatement(
-            cached: "SELECT 1 FROM staged_page WHERE subscription = ? LIMIT 1", database)
-        statement.bind(1, subscription)
-        return try statement.hasRow()
+        try database.holds("SELECT 1 FROM staged_page WHERE subscription = ? LIMIT 1", subscription)
     }
 
     /// Visits what is staged for a subscription, in order.
@@ -44,8 +37,8 @@ enum StagedPages {
         _ subscription: [UInt8], _ database: Database, _ body: (Entry) throws -> Void
     ) throws {
         let statement = try RawStatement(
-            fresh: "SELECT bytes FROM staged_page WHERE subscription = ? ORDER BY number", database)
-        statement.bind(1, subscription)
+            fresh: "SELECT bytes FROM staged_page WHERE subscription = ? ORDER BY number", database,
+            subscription)
         while try statement.step() { try visit(statement.blob(0), body) }
     }
 
@@ -109,8 +102,7 @@ enum StagedPages {
             documents = try StagedDocuments.find(subscription, database)
             let statement = try RawStatement(
                 cached: "SELECT number, keys FROM staged_page WHERE subscription = ? ORDER BY number DESC",
-                database)
-            statement.bind(1, subscription)
+                database, subscription)
             while try statement.step() { pages.append((statement.int(0), statement.bytes(1))) }
         }
 
@@ -126,9 +118,8 @@ enum StagedPages {
 
         private func state(of key: DocumentKey, in number: Int64) throws -> VersionVector? {
             let statement = try RawStatement(
-                cached: "SELECT bytes FROM staged_page WHERE subscription = ? AND number = ?", database)
-            statement.bind(1, subscription)
-            statement.bind(2, number)
+                cached: "SELECT bytes FROM staged_page WHERE subscription = ? AND number = ?", database,
+                subscription, number)
             guard try statement.step() else { return nil }
             var vector: VersionVector?
             try StagedPages.visit(statement.blob(0)) { entry in

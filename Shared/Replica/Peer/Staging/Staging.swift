@@ -8,10 +8,7 @@ enum Staged {
     static func discard(_ subscription: [UInt8], _ database: Database) throws {
         try StagedDocuments.discard(subscription, database)
         for table in ["staged_page", "staged", "resumption"] {
-            let statement = try RawStatement(
-                cached: "DELETE FROM \(table) WHERE subscription = ?", database)
-            statement.bind(1, subscription)
-            try statement.run()
+            try database.run("DELETE FROM \(table) WHERE subscription = ?", subscription)
         }
     }
 
@@ -52,24 +49,16 @@ enum Staged {
     static func insert(
         _ key: DocumentKey, _ state: EncodedState, for subscription: [UInt8], _ database: Database
     ) throws {
-        let statement = try RawStatement(
-            cached: """
-                INSERT INTO staged (subscription, number, collection, id, state) VALUES
-                (?1, (SELECT COALESCE(MAX(number), 0) + 1 FROM staged WHERE subscription = ?1), ?2, ?3, ?4)
-                """, database)
-        statement.bind(1, subscription)
-        statement.bind(2, key.collection.text)
-        statement.bind(3, key.id.bytes)
-        statement.bind(4, state.bytes)
-        try statement.run()
+        try database.run(
+            """
+            INSERT INTO staged (subscription, number, collection, id, state) VALUES
+            (?1, (SELECT COALESCE(MAX(number), 0) + 1 FROM staged WHERE subscription = ?1), ?2, ?3, ?4)
+            """, subscription, key, state.bytes)
     }
 
     static func note(_ token: [UInt8], for subscription: [UInt8], _ database: Database) throws {
-        let statement = try RawStatement(
-            cached: "INSERT OR REPLACE INTO resumption (subscription, token) VALUES (?, ?)", database)
-        statement.bind(1, subscription)
-        statement.bind(2, token)
-        try statement.run()
+        try database.run(
+            "INSERT OR REPLACE INTO resumption (subscription, token) VALUES (?, ?)", subscription, token)
     }
 }
 
@@ -175,8 +164,7 @@ extension PeerReplica {
         try read { transaction in
             try transaction.withDatabase { database in
                 let statement = try RawStatement(
-                    cached: "SELECT token FROM resumption WHERE subscription = ?", database)
-                statement.bind(1, subscription)
+                    cached: "SELECT token FROM resumption WHERE subscription = ?", database, subscription)
                 return try statement.step() ? statement.bytes(0) : nil
             }
         }

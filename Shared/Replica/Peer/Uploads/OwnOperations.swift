@@ -14,11 +14,7 @@ enum OwnOperations {
     ) throws {
         let statement = try RawStatement(
             cached: "INSERT INTO operation (position, actor, sequence, bytes, refers) VALUES (?, ?, ?, ?, ?)",
-            database)
-        statement.bind(1, bits: position)
-        statement.bind(2, bits: operation.actor.rawValue)
-        statement.bind(3, bits: operation.sequence.rawValue)
-        statement.bind(4, bytes)
+            database, position, operation.actor.rawValue, operation.sequence.rawValue, bytes)
         if let refers { statement.bind(5, refers) }
         try statement.run()
         guard operation.sequence == 1 else { return }
@@ -116,8 +112,8 @@ extension OwnOperations {
     /// The place of an actor's history; nil when nothing is remembered of it.
     static func place(of actor: ActorID, _ database: Database) throws -> HistoryPlace? {
         let statement = try RawStatement(
-            cached: "SELECT sequence, timestamp, hash FROM acknowledged WHERE actor = ?", database)
-        statement.bind(1, bits: actor.rawValue)
+            cached: "SELECT sequence, timestamp, hash FROM acknowledged WHERE actor = ?", database,
+            actor.rawValue)
         guard try statement.step() else { return nil }
         return HistoryPlace(
             actor: actor, sequence: SequenceNumber(statement.bits(0)), timestamp: statement.bits(1),
@@ -129,17 +125,14 @@ extension OwnOperations {
     {
         let statement = try RawStatement(
             cached: "SELECT \(StoredOperation.columns) FROM operation WHERE actor = ? AND sequence = ?",
-            database)
-        statement.bind(1, bits: actor.rawValue)
-        statement.bind(2, bits: sequence.rawValue)
+            database, actor.rawValue, sequence.rawValue)
         return try statement.step() ? StoredOperation(statement).whole(database) : nil
     }
 
     /// The sequence of an actor's last operation that is not acknowledged; nil when there is none.
     static func last(of actor: ActorID, _ database: Database) throws -> SequenceNumber? {
         let statement = try RawStatement(
-            cached: "SELECT MAX(sequence) FROM operation WHERE actor = ?", database)
-        statement.bind(1, bits: actor.rawValue)
+            cached: "SELECT MAX(sequence) FROM operation WHERE actor = ?", database, actor.rawValue)
         guard try statement.step(), !statement.isNull(0) else { return nil }
         return SequenceNumber(statement.bits(0))
     }
@@ -176,16 +169,13 @@ extension OwnOperations {
 
     /// Forgets earlier actors that have nothing left to send: all but the latest few, or all.
     static func forgetRetired(but current: ActorID, keeping count: Int, _ database: Database) throws {
-        let statement = try RawStatement(
-            cached: """
-                DELETE FROM acknowledged WHERE actor IN (
-                    SELECT actor FROM acknowledged AS a WHERE actor <> ?1
-                        AND NOT EXISTS (SELECT 1 FROM operation WHERE actor = a.actor)
-                    ORDER BY sequence = 0, timestamp DESC LIMIT -1 OFFSET ?2)
-                """, database)
-        statement.bind(1, bits: current.rawValue)
-        statement.bind(2, Int64(count))
-        try statement.run()
+        try database.run(
+            """
+            DELETE FROM acknowledged WHERE actor IN (
+                SELECT actor FROM acknowledged AS a WHERE actor <> ?1
+                    AND NOT EXISTS (SELECT 1 FROM operation WHERE actor = a.actor)
+                ORDER BY sequence = 0, timestamp DESC LIMIT -1 OFFSET ?2)
+            """, current.rawValue, Int64(count))
     }
 }
 
@@ -278,9 +268,7 @@ extension PeerReplica {
                     cached: """
                         SELECT sequence, \(StoredOperation.columns) FROM operation
                         WHERE actor = ? AND sequence > ? ORDER BY sequence
-                        """, database)
-                statement.bind(1, bits: actor.rawValue)
-                statement.bind(2, bits: sequence.rawValue)
+                        """, database, actor.rawValue, sequence.rawValue)
                 var found: [OwnOperation] = []
                 var size = 0
                 while size < maxBytes, try statement.step() {

@@ -115,8 +115,8 @@ struct StoredOperation {
     }
 
     private static func collection(_ number: Int64, _ database: Database) throws -> CollectionName {
-        let statement = try RawStatement(reused: "SELECT name FROM collection WHERE number = ?", database)
-        statement.bind(1, number)
+        let statement = try RawStatement(
+            reused: "SELECT name FROM collection WHERE number = ?", database, number)
         guard try statement.step() else { throw damaged }
         return CollectionName(statement.text(0))
     }
@@ -210,8 +210,7 @@ extension OwnOperations {
             cached: """
                 SELECT \(StoredOperation.columns) FROM operation WHERE refers IS NOT NULL AND position =
                     (SELECT position FROM documents_\(table) WHERE id = ?)
-                """, database)
-        statement.bind(1, id.bytes)
+                """, database, id.bytes)
         guard try statement.step() else { return }
         let stored = StoredOperation(statement)
         statement.reset()

@@ -6,22 +6,16 @@ import GRDB
 /// catching up from a cursor brings them.
 enum Unanswered {
     static func note(_ key: DocumentKey, _ offset: Offset, _ database: Database) throws {
-        let statement = try RawStatement(
-            cached: """
-                INSERT INTO unanswered (collection, id, offset) VALUES (?1, ?2, ?3)
-                ON CONFLICT (collection, id) DO UPDATE SET offset = max(offset, ?3)
-                """, database)
-        statement.bind(1, key.collection.text)
-        statement.bind(2, key.id.bytes)
-        statement.bind(3, bits: offset.rawValue)
-        try statement.run()
+        try database.run(
+            """
+            INSERT INTO unanswered (collection, id, offset) VALUES (?1, ?2, ?3)
+            ON CONFLICT (collection, id) DO UPDATE SET offset = max(offset, ?3)
+            """, key, offset.rawValue)
     }
 
     /// The stream has passed an offset.
     static func settle(through offset: Offset, _ database: Database) throws {
-        let statement = try RawStatement(cached: "DELETE FROM unanswered WHERE offset <= ?", database)
-        statement.bind(1, bits: offset.rawValue)
-        try statement.run()
+        try database.run("DELETE FROM unanswered WHERE offset <= ?", offset.rawValue)
     }
 }
 
@@ -59,13 +53,10 @@ extension PeerReplica {
         try committing { database, _ in
             var keys: [DocumentKey] = []
             let statement = try RawStatement(
-                fresh: "SELECT collection, id FROM unanswered WHERE offset <= ?", database)
-            statement.bind(1, Int64(clamping: offset.rawValue))
+                fresh: "SELECT collection, id FROM unanswered WHERE offset <= ?", database,
+                Int64(clamping: offset.rawValue))
             while try statement.step() {
-                keys.append(
-                    DocumentKey(
-                        collection: CollectionName(statement.text(0)),
-                        id: DocumentID(trusted: statement.bytes(1))))
+                keys.append(statement.key(0))
             }
             for key in keys { try Wanted.note(key, database) }
             try Unanswered.settle(through: Offset(UInt64(Int64(clamping: offset.rawValue))), database)
@@ -82,9 +73,7 @@ extension PeerReplica {
         guard try hasCollection(outside: subscribed, database) else { return [] }
         let statement = try RawStatement(
             cached: "SELECT \(StoredOperation.columns) FROM operation WHERE actor = ? AND sequence <= ?",
-            database)
-        statement.bind(1, bits: actor.rawValue)
-        statement.bind(2, bits: sequence.rawValue)
+            database, actor.rawValue, sequence.rawValue)
         var keys: Set<DocumentKey> = []
         while try statement.step() {
             // Mostly all of it is subscribed to: that is seen without decoding it.

@@ -111,9 +111,7 @@ struct LiveFilter {
         do {
             let delta = try DeltaReach(decoding: bytes, stamp: operation.stamp)
             let vector = try change.after.withUnsafeBytes { try DocumentReader($0).vector() }
-            // Seeds that were reaped here may live on at the writer, under the same vector.
-            let isOnRest = try change.before?.withUnsafeBytes { try DocumentReader($0).isRestOfSeeds() }
-            guard vector != delta.resultingVector || isOnRest ?? false else { return nil }
+            guard vector != delta.resultingVector else { return nil }
             return DocumentUpdate(key: change.key, content: .state(change.after))
         } catch {
             throw SyncError(.unavailable, "a stored document does not decode: \(error)")

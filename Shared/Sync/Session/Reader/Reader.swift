@@ -200,7 +200,7 @@ struct Reader: Sendable {
         var needs = needs
         let (others, covered) = needs.take(answers)
         queue.dropDeltas(of: covered)
-        if !others.isEmpty { queue.append(.states(others, asOf: fetchedAt)) }
+        if !others.isEmpty { queue.append(.states(others)) }
         guard case .waiting = step else { return storeNext(&flow) }
         step = .waiting(needs)
         if needs.missing.isEmpty { storeFirst(needs, &flow) }
@@ -311,10 +311,8 @@ struct Reader: Sendable {
             flow.perform(.askForAnswers(through: position.offset))
             store(
                 Reception(cursors: subscriptions.cursors(at: position), seen: later(position)), &flow)
-        case .states(let updates, let position):
-            var reception = Reception(updates: updates, settles: updates.map(\.key), seen: later(nil))
-            reception.answeredAt = position
-            store(reception, &flow)
+        case .states(let updates):
+            store(Reception(updates: updates, settles: updates.map(\.key), seen: later(nil)), &flow)
         case .unstage(let key): flow.perform(.unstage(subscription: key))
         case .startOver(let key): flow.perform(.startOver(subscription: key))
         case .hide(let collection, let key):

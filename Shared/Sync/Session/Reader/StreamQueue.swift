@@ -14,7 +14,7 @@ struct StreamQueue: Sendable {
         /// A position; the answers to own writes up to there were passed over.
         case skipped(LogPosition)
         /// States that were asked for outside of the stream.
-        case states([DocumentUpdate], asOf: LogPosition?)
+        case states([DocumentUpdate])
         /// The server asks for holdings; everything that came before is stored by then.
         case list(id: UInt64, after: DocumentID?)
         /// A collection may not be read any more.
