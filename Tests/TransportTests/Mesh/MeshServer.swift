@@ -138,6 +138,24 @@ final class MeshServer {
         }
     }
 
+    /// The server's operations that hold states: deletions anew, and documents that it was given.
+    func states() async throws -> [CRDT.Operation] {
+        var states: [CRDT.Operation] = []
+        var offset: Offset = 0
+        while case let entries = try await log.read(Self.database, after: offset), let last = entries.last {
+            offset = last.offset
+            for entry in entries {
+                let operation = try CRDT.Operation(decoding: entry.bytes)
+                let holdsState = try operation.changes.contains { change in
+                    let logged = try LoggedChange(decoding: change.delta, stamp: operation.stamp)
+                    if case .state = logged { return true } else { return false }
+                }
+                if holdsState { states.append(operation) }
+            }
+        }
+        return states
+    }
+
     /// Reaps all tombstones that the frontier covers.
     func reap() async throws -> Int {
         clock.pass(10)

@@ -45,15 +45,25 @@ extension MeshWorld {
 
     /// Invariant 4: every write that the documents know of shows, also if its author was put back or has
     /// evicted the document; in a calm world every write.
-    private func checkWrites(of key: DocumentKey, in joined: Document) throws {
+    private func checkWrites(of key: DocumentKey, in joined: Document) async throws {
         var made = Document()
-        let operations = try peers.flatMap(\.operations).map { try CRDT.Operation(decoding: $0.bytes) }
+        var operations = try peers.flatMap(\.operations).map { try CRDT.Operation(decoding: $0.bytes) }
+        operations += try await server?.states() ?? []
         for operation in operations.sorted(by: { $0.timestamp < $1.timestamp }) {
-            let stamp = Stamp(time: operation.timestamp, actor: operation.actor)
+            let stamp = operation.stamp
             let change = operation.changes.first { $0.collection == key.collection && $0.id == key.id }
-            guard let change, isCalm || joined.vector.covers(stamp) else { continue }
-            let outcome = made.apply(try Delta(decoding: change.delta, stamp: stamp))
-            guard outcome == .applied else { throw fault("a write of \(key.id) at \(stamp) is \(outcome)") }
+            guard let change else { continue }
+            switch try LoggedChange(decoding: change.delta, stamp: stamp) {
+            case .state(let state):
+                // A deletion anew, or a document that the server was given.
+                if joined.vector.covers(state.vector) { made.merge(state) }
+            default:
+                guard isCalm || joined.vector.covers(stamp) else { continue }
+                let outcome = made.apply(try Delta(decoding: change.delta, stamp: stamp))
+                guard outcome == .applied else {
+                    throw fault("a write of \(key.id) at \(stamp) is \(outcome)")
+                }
+            }
         }
         guard made.root == joined.root || !made.isLive && !joined.isLive else {
             throw fault("a write of \(key.id) is lost")
@@ -76,19 +86,23 @@ extension MeshWorld {
         }
         for (number, key) in keys.enumerated() {
             guard try await !isLeftTainted(key) else { continue }
-            var joined = Document()
+            var among = Document()
             for peer in left {
-                if let document = try content(try peer.state(key)) { joined.merge(document) }
+                if let document = try content(try peer.state(key)) { among.merge(document) }
             }
+            var joined = among
             let there = inReach.isEmpty ? Document() : try content(try await server?.state(key)) ?? Document()
             joined.merge(there)
             if try isDisputed(key, joined) { continue }
             if waits, joined.vector.greatestTime ?? 0 > latest { continue }
-            // Writes are replayed from the peers' operations: none of them is a server's deletion anew.
-            if server == nil || isPlain && !hasReaped { try checkWrites(of: key, in: joined) }
-            for peer in left {
+            if server == nil || isPlain { try await checkWrites(of: key, in: joined) }
+            for (place, peer) in peers.enumerated() where place != lost {
+                // The server's part does not come to a peer that waits for the server's clock.
+                let isServed = !waits(for: place) && !inReach.allSatisfy(waits(for:))
                 let own = try content(try peer.state(key))
-                let found = try Rest.fault(holding: own, of: joined) { try peer.matches(key, $0) }
+                let found = try Rest.fault(holding: own, of: isServed ? joined : among) {
+                    try peer.matches(key, $0)
+                }
                 guard let found else { continue }
                 throw fault("\(peer.name) \(found.rawValue) \(key.id)\n\(try await copies(of: key))")
             }

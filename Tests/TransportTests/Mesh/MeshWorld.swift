@@ -16,8 +16,9 @@ import TestSupport
 /// of a clique; it reaps deletions. In some of those a peer that reaches it may not write one of the
 /// documents: its writes are refused there, after they went round. Clocks may run apart by 40 s; in some
 /// worlds one is still in 1970, or ten years ahead. In some a peer is put back again and again, or the server
-/// reaps at once; in some a peer is lost for good, maybe just after the server has refused what it wrote. In
-/// calm ones nothing is evicted, put back or lost. Links are cut within frames.
+/// reaps at once (in *reaping* worlds, which have a server, in one of five steps); in some a peer is lost for
+/// good, maybe just after the server has refused what it wrote. In calm ones nothing is evicted, put back or
+/// lost. Links are cut within frames.
 final class MeshWorld {
     struct Fault: Error, CustomStringConvertible {
         let seed: UInt64
@@ -50,8 +51,12 @@ final class MeshWorld {
     let waits: Bool
     /// A peer that is put back again and again, and writes on; nil in most worlds.
     private let fragile: Int?
-    /// True if the server reaps deletions as soon as it has them, before others have heard of them.
-    private let reapsAtOnce: Bool
+    /// The chance of a step, in percent, that the server reaps a deletion as soon as it has it, before others
+    /// have heard of it.
+    private let reapingChance: Int
+    /// The time that passes before such a reaping: in a reaping world no deletion is too young for it, except
+    /// those of a clock that is years ahead.
+    private let reapingPause: UInt64
     /// True if nothing is evicted or put back, so that all that was ever written is there at rest.
     let isCalm: Bool
     /// The peer that is lost for good at a step of the history; nil in most worlds.
@@ -69,7 +74,8 @@ final class MeshWorld {
     /// What has happened, for a failure's message.
     private(set) var history: [String] = []
 
-    init(seed: UInt64, in folder: URL) async throws {
+    /// `reaps`: whether it is a reaping world. (Seeds that were kept before there were such are none.)
+    init(seed: UInt64, in folder: URL, reaps: Bool = false) async throws {
         self.seed = seed
         var random = SplitMix64(seed: seed)
         let count = 2 + random.below(4)
@@ -85,7 +91,7 @@ final class MeshWorld {
             case .clique: (0..<count).flatMap { first in (0..<first).map { (first, $0) } }
             }
         let clock = clock
-        let hasServer = random.chance(66)
+        let hasServer = random.chance(66) || reaps
         server = hasServer ? try await MeshServer(in: folder, clock) : nil
         let isReachedByOne = shape != .clique || areAlike && random.chance(50)
         reach = hasServer ? Array(0..<(isReachedByOne ? 1 : count)) : []
@@ -113,7 +119,9 @@ final class MeshWorld {
         isCalm = calm.chance(30)
         let isFragile = beside.chance(25)
         fragile = isFragile && !isCalm ? beside.below(count) : nil
-        reapsAtOnce = hasServer && beside.chance(30)
+        let reapsAtOnce = hasServer && beside.chance(30)
+        reapingChance = reaps ? 20 : reapsAtOnce ? 6 : 0
+        reapingPause = reaps ? 45_000 : 0
         self.beside = beside
         var end = SplitMix64(seed: seed ^ 0x1057)
         let isDoomed = !isCalm && end.chance(30)
@@ -320,7 +328,8 @@ final class MeshWorld {
     /// reaps only what it knows all operations of, so it is often the document that nobody else writes; then
     /// some neighbours have it and are away.
     private func deleteAndReap() async throws {
-        guard reapsAtOnce, beside.chance(6), let place = inReach.randomOne(&beside) else { return }
+        guard reapingChance > 0, beside.chance(reapingChance), let place = inReach.randomOne(&beside)
+        else { return }
         let id = beside.chance(50) ? Self.own : beside.below(Self.own)
         if id == Self.own {
             try insertBeside(peers[place], id)
@@ -334,6 +343,7 @@ final class MeshWorld {
         try peers[place].execute(statement)
         if sessions[place]?.isOver ?? true { try await beginSession(place) }
         try await sessions[place]?.settle()
+        clock.pass(reapingPause)
         try await reap()
         await sessions.removeValue(forKey: place)?.cut()
         try await beginSession(place)
