@@ -49,7 +49,7 @@ fuzz: ## Untrusted bytes against every decoder and the query language (FUZZ_SECO
 	@scripts/setup build fuzz
 	@scripts/fuzz
 
-simulate: ## Peers, replicators and a log in virtual time (SEEDS=200 histories, FROM=1; SEED=N shows one)
+simulate: ## Peers, replicators and a log in virtual time (SEEDS=200 histories, FROM=100001; SEED=N shows one)
 	@scripts/setup build
 	@scripts/simulate
 

@@ -53,6 +53,7 @@ struct Runner {
         defer {
             world.end()
             tally.runs += 1
+            if world.statistics.reaped > 0 { tally.reaping += 1 }
             tally.steps += world.steps
             tally.events += world.events
             tally.virtualSeconds += Int(world.now - world.beginning) / 1_000

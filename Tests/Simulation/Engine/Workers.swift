@@ -129,21 +129,27 @@ struct Tally {
     var processorMilliseconds = 0
     /// How many seeds were run, each twice where traces are compared.
     var runs = 0
+    /// How many of the runs reaped deletions.
+    var reaping = 0
 
     init() {}
 
     init?(words: Substring) {
         let numbers = words.split(separator: " ").compactMap { Int($0) }
-        guard numbers.count == 6 else { return nil }
+        guard numbers.count == 7 else { return nil }
         failures = numbers[0]
         steps = numbers[1]
         events = numbers[2]
         virtualSeconds = numbers[3]
         processorMilliseconds = numbers[4]
         runs = numbers[5]
+        reaping = numbers[6]
     }
 
-    var words: String { "\(failures) \(steps) \(events) \(virtualSeconds) \(processorMilliseconds) \(runs)" }
+    var words: String {
+        [failures, steps, events, virtualSeconds, processorMilliseconds, runs, reaping].map(String.init)
+            .joined(separator: " ")
+    }
 
     static func += (left: inout Tally, right: Tally) {
         left.failures += right.failures
@@ -152,12 +158,14 @@ struct Tally {
         left.virtualSeconds += right.virtualSeconds
         left.processorMilliseconds += right.processorMilliseconds
         left.runs += right.runs
+        left.reaping += right.reaping
     }
 
     /// In words. Steps count as often as they were run.
     func summary(seeds: Int, seconds: Double) -> String {
         let processor = Double(processorMilliseconds) / 1_000
-        return "\(seeds) seeds in \(runs) runs, \(failures) failed; \(steps) steps (\(events) events), "
+        return "\(seeds) seeds in \(runs) runs, \(failures) failed, \(reaping) reaped; "
+            + "\(steps) steps (\(events) events), "
             + "\(Int(Double(steps) / seconds)) steps/s, \(Int(Double(steps) / processor)) per second of a "
             + "processor; \(virtualSeconds) s of virtual time in \(Int(seconds * 10) / 10) s"
     }

@@ -106,6 +106,11 @@ struct Profile {
     var faults: Faults
     /// How long a deletion is remembered, in milliseconds: peers stay away for half to three times of it.
     var timeToLive: Int
+    /// The seeds up to this one are what they were when the first of them were kept. Most of the later worlds
+    /// reap deletions while peers still hold what was deleted.
+    static let lastOfFirst: UInt64 = 100_000
+    /// Whether deletions are reaped before most of the others have heard of them.
+    var reapsSoon: Bool { timeToLive < 4_000 }
     /// How uploads are divided: in half of the worlds into parts of few operations, with folding far behind.
     var bounds = AdmissionBounds()
     /// Whether who follows the log is brought what was appended: in half of the worlds.
@@ -139,5 +144,9 @@ struct Profile {
         bringsEntries = brought.chance(50)
         let days = 86_400_000
         timeToLive = faults.contains(.reaping) ? later.pick([4_000, 15_000, 7 * days]) : 7 * days
+        var reaping = SplitMix64(seed: seed ^ 0x7265_6170)
+        guard seed > Self.lastOfFirst, options.faults == nil, reaping.chance(90) else { return }
+        faults.insert(.reaping)
+        timeToLive = reaping.pick(options.isSmall ? [100, 400] : [400, 1_500, 4_000])
     }
 }

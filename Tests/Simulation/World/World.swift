@@ -117,7 +117,8 @@ final class World: @unchecked Sendable {
                 Instance(number: number, folder: "\(folder)/\(name)", disk: try disk(name)))
             schedule(.start(instances[number]), in: 0)
             if !profile.faults.isDisjoint(with: [.truncations, .reaping]) {
-                schedule(.housekeep(instances[number]), in: delay(2_000, 5_000, slow: 0))
+                let first = profile.reapsSoon ? delay(200, 1_000, slow: 0) : delay(2_000, 5_000, slow: 0)
+                schedule(.housekeep(instances[number]), in: first)
             }
         }
         for number in 0..<profile.peers { try addPeer(number) }

@@ -93,6 +93,7 @@ extension World {
         case 71..<80: try toggleSubscription(peer)
         case 80..<84: if let link = peer.link, !link.isCut { cut(link) }
         case 84..<90 where profile.faults.contains(.photos): try takePhoto(peer)
+        case 90..<100 where profile.reapsSoon: try writeOrDelete(peer)
         default: break
         }
         if generator.chance(15) { try look(peer) }
@@ -115,8 +116,16 @@ extension World {
         try write(peer, keys)
     }
 
-    private func write(_ peer: Peer, _ keys: [DocumentKey]) throws {
-        let (choice, value) = (generator.below(14), Int64(generator.below(100)))
+    /// Writes or deletes a document that has no counters, so that its deletion may be reaped.
+    private func writeOrDelete(_ peer: Peer) throws {
+        let key = DocumentKey(
+            collection: generator.pick(Collections.plain), id: try Self.id(5 + generator.below(2)))
+        try write(peer, [key], as: generator.pick([0, 0, 1, 2, 3, 5, 8]))
+    }
+
+    /// `kind`: which of the writes it is; nil to draw it.
+    private func write(_ peer: Peer, _ keys: [DocumentKey], as kind: Int? = nil) throws {
+        let (choice, value) = (kind ?? generator.below(14), Int64(generator.below(100)))
         let color = generator.pick(["red", "blue", "green"])
         let tag = generator.pick(["a", "b", "c"])
         let causes = peer.holdsEverything ? Array(try marks(peer).sorted().suffix(6)) : []

@@ -5,7 +5,7 @@ extension World {
     /// A replicator's turn, and the next one later.
     func housekeep(_ instance: Instance) {
         guard !isHealing else { return }
-        defer { schedule(.housekeep(instance), in: pace(1_000, 6_000)) }
+        defer { schedule(.housekeep(instance), in: profile.reapsSoon ? pace(150, 900) : pace(1_000, 6_000)) }
         guard let hub = instance.hub else { return }
         let reaps = profile.faults.contains(.reaping) && generator.chance(60)
         let housekeeper = Housekeeper(
