@@ -65,6 +65,9 @@ class Packaging(SystemTest):
             (folder / path.name.replace("@.", "@replicator.")).write_text(text.replace("@DOC@", "/usr/share/doc/mimeo"))
         told = run("systemd-analyze", "verify", "--man=no", *sorted(folder.iterdir()))
         self.assertEqual(told, "")
+        # In tenths: no service has more than it needs.
+        for path in sorted(folder.glob("*.service")):
+            run("systemd-analyze", "security", "--no-pager", "--offline=true", "--threshold=16", path)
 
     def test_the_nightly_backup_is_full_on_sundays_and_incremental_on_other_days(self):
         lines = (SYSTEMD / "mimeo-backup.service").read_text().replace("\\\n", " ")
