@@ -216,7 +216,7 @@ struct SnapshotBeginningTests {
         "INSERT INTO oaks DOCUMENTS ({'_id': :id, 'n': :n, 'wood': 1}) ON ID CONFLICT DO UPDATE",
         "UPDATE oaks SET n = :n WHERE _id = :id", "DELETE FROM oaks WHERE n = :n",
         "INSERT INTO woods DOCUMENTS ({'_id': :n, 'name': :id}) ON ID CONFLICT DO UPDATE",
-        "INSERT INTO `more-:n` DOCUMENTS ({'_id': :id})",
+        "INSERT INTO `more-:n` DOCUMENTS ({'_id': :id}) ON ID CONFLICT DO NOTHING",
     ]
     private static let shapes = [
         "SELECT * FROM oaks WHERE _id = :id", "SELECT * FROM oaks ORDER BY _id LIMIT 40",
