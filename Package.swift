@@ -289,8 +289,8 @@ let checks: [Target] = [
     tests(
         "QueryServiceTests",
         [
-            "QueryService", "ServiceKit", "OperationLog", "Postgres", "Identity", "Replica", "DQL", "CRDT",
-            "LogFakes", "TestSupport", grdb, httpClient, logging,
+            "QueryService", "ServiceKit", "OperationLog", "Postgres", "Identity", "Machine", "Replica", "DQL",
+            "CRDT", "LogFakes", "TestSupport", grdb, httpClient, logging,
         ]),
     tests(
         "DittoSwiftTests",
