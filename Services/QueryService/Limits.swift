@@ -80,8 +80,8 @@ public enum Limits {
     static let keptFoldTime = Duration.seconds(600)
     /// Folds that readers of changes hold at a time while they are behind.
     static let lentFolds = 32
-    /// Folds that are moved at a time, one of an account: each has files as large as its database. Their steps
-    /// take turns in the pool.
+    /// Folds that are moved at a time, one of an account: each has files as large as its database. Their
+    /// steps take turns in the pool.
     static let movedFolds = 4
     /// Accounts that wait for that, and requests of one account.
     static let waitingFolds = 64

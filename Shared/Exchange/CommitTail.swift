@@ -1,7 +1,8 @@
 import CRDT
 
 /// The latest commits of a log or a store, in memory for all who follow them: each reads behind its own
-/// offset, so a slow one costs nothing. One whose next commit is not kept any more reads the log or the store.
+/// offset, so a slow one costs nothing. One whose next commit is not kept any more reads the log or the
+/// store.
 ///
 /// Invariant: the kept commits are those after `start` through `end`, without a gap.
 public struct CommitTail: Sendable {

@@ -10,8 +10,8 @@ func guarded(
     guard !Fork.isChild else {
         BorderError(
             .forked,
-            "this process was forked from one that had opened a database, and has none of its threads: let only"
-                + " the forked processes open databases, or start them by spawning"
+            "this process was forked from one that had opened a database, and has none of its threads: let"
+                + " only the forked processes open databases, or start them by spawning"
         ).write(to: error)
         return MIMEO_ERROR
     }

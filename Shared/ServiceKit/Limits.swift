@@ -56,7 +56,8 @@ public enum Limits {
     static let valueBytes = 256
     /// Memory of a body's bytes while it is read, in times of them: a copy, and the texts of its values.
     static let readBodyWeight = 2
-    /// Memory of a node that the preparation of a statement visits, on the average: parsed, bound and planned.
+    /// Memory of a node that the preparation of a statement visits, on the average: parsed, bound and
+    /// planned.
     static let nodeBytes = 128
     /// Nodes that are counted together.
     static let countedNodes = 1_024

@@ -35,7 +35,7 @@ actor PastFolds {
     private struct Opening {
         let number: UInt64
         let work: Task<Void, any Error>
-        /// Those who wait for it.
+        /// The evaluations that wait for it.
         var waiting: [Evaluation]
     }
 

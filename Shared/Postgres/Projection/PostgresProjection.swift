@@ -286,9 +286,9 @@ public final class PostgresProjection: Sendable {
         }
     }
 
-    /// Several drafts on one snapshot, and what a caller makes of them.
+    /// The drafts of one snapshot, and a plan that a caller makes of them.
     public struct Planned<Plan: Sendable>: Sendable {
-        /// What the caller has made.
+        /// The caller's plan.
         public let plan: Plan
         /// The position of the snapshot.
         public let start: LogPosition

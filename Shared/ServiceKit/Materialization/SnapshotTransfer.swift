@@ -6,8 +6,8 @@ import Replica
 
 // Transfer between a log's snapshot and a materialization, in both directions, chunk by chunk.
 
-/// Runs a step of loading a snapshot, which blocks: for the service itself on threads of its own, for a client
-/// in a turn of its evaluation.
+/// Runs a step of loading a snapshot, which blocks: for the service itself on threads of its own, for a
+/// client in a turn of its evaluation.
 protocol LoadingPlace: Sendable {
     func load<Result: Sendable>(_ step: @escaping @Sendable () throws -> Result) async throws -> Result
 }

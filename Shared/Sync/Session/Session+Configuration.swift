@@ -51,8 +51,8 @@ extension Session {
         /// Only at a server: says of a subscription how its conditions are interrupted in the event at hand,
         /// see `SubscriptionQuery.matches`; nil where nothing interrupts them.
         public var interruption: (@Sendable (_ subscription: UInt64) -> (@Sendable () -> Interruption?)?)?
-        /// Only at a server: holds the memory of the session's long subscriptions, so many bytes in all; false
-        /// if there is none. Nil holds nothing.
+        /// Only at a server: holds the memory of the session's long subscriptions, so many bytes in all;
+        /// false if there is none. Nil holds nothing.
         public var holding: (@Sendable (_ bytes: Int) -> Bool)?
         /// Only at a peer: the proof sent with the hello.
         public let proof: [UInt8]?

@@ -107,7 +107,7 @@ struct Publisher: Sendable {
                     + "their statements and arguments")
             return flow.send(.subscriptionRefused(id: request.id, error))
         }
-        // Of one that is refused nothing is left.
+        // A refused one leaves nothing.
         defer { if memory > 0 { _ = holds() } }
         let query: SubscriptionQuery
         do {
