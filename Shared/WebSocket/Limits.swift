@@ -15,6 +15,15 @@ enum Limits {
     static let firstReadBytes = 1_024
     /// Bytes of its largest reads.
     static let readBytes = 65_536
+    /// Frames that come in one turn of an event loop, from which a connection rests: an honest peer's frames
+    /// are larger, or fewer.
+    static let burstFrames = 64
+    /// Rest for each of them: some times what a tiny frame costs, so that all who send such ones together
+    /// have a part of the event loop's time.
+    static let frameRest: Duration = .microseconds(20)
+    /// Bytes that a turn of an event loop reads of a WebSocket at a server: they may be two thousand frames,
+    /// some milliseconds.
+    static let frameReadBytes = 16_384
     /// How long a peer may take to answer "going away".
     static let goodbyeTimeout: Duration = .seconds(2)
     /// Bytes of one message of a WebSocket that carries a stream of bytes: well below the largest message.

@@ -5,8 +5,9 @@ import NIOWebSocket
 /// for the reader, answers pings, sends pings, and closes when the peer has been silent for too long.
 ///
 /// All of this happens on the event loop, whatever the reader does. The socket is not read while too much
-/// waits for the reader. A peer does not count as silent while its messages wait: then our reader lags. The
-/// event loop guards all state but `connection`'s.
+/// waits for the reader, nor for a moment after a burst of tiny frames (`FrameRest`): the event loop serves
+/// others too. A peer does not count as silent while its messages wait: then our reader lags. The event loop
+/// guards all state but `connection`'s.
 final class WebSocketHandler: ChannelDuplexHandler {
     typealias InboundIn = WebSocketFrame
     typealias OutboundIn = WebSocketFrame
@@ -27,6 +28,9 @@ final class WebSocketHandler: ChannelDuplexHandler {
     /// answer (RFC 6455 section 5.5.3), or answers would pile up.
     private var unanswered: ByteBuffer?
     private var timer: RepeatedTask?
+    /// Frames in this turn of the event loop.
+    private var frames = 0
+    private var rest: FrameRest?
 
     init(
         _ connection: WebSocketConnection, _ configuration: WebSocketConfiguration,
@@ -64,6 +68,8 @@ final class WebSocketHandler: ChannelDuplexHandler {
     private func stop() {
         timer?.cancel()
         timer = nil
+        rest?.end()
+        rest = nil
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -88,10 +94,26 @@ final class WebSocketHandler: ChannelDuplexHandler {
 
     // MARK: Reading
 
-    func read(context: ChannelHandlerContext) { if !connection.pausesReading() { context.read() } }
+    func read(context: ChannelHandlerContext) {
+        if rest == nil, !connection.pausesReading() { context.read() }
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        if frames >= Limits.burstFrames, rest == nil, timer != nil {
+            let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+            rest = FrameRest(after: frames, on: context.eventLoop) {
+                let (handler, context) = bound.value
+                handler.rest = nil
+                handler.read(context: context)
+            }
+        }
+        frames = 0
+        context.fireChannelReadComplete()
+    }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let frame = unwrapInboundIn(data)
+        frames += 1
         guard !isOver else {
             if frame.opcode == .connectionClose { connection.answered() }
             return

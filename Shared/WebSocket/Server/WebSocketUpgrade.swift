@@ -71,6 +71,12 @@ public struct WebSocketUpgrade<Plain: Sendable>: Sendable {
                     guard case .success(let accepted)? = decision.value else {
                         preconditionFailure("an upgrade without a decision")
                     }
+                    // Frames may be tiny, and others wait for the event loop meanwhile.
+                    try channel.syncOptions?.setOption(.maxMessagesPerRead, value: 1)
+                    try channel.syncOptions?.setOption(
+                        .recvAllocator,
+                        value: AdaptiveRecvByteBufferAllocator(
+                            minimum: 64, initial: Limits.firstReadBytes, maximum: Limits.frameReadBytes))
                     let pipeline = channel.pipeline.syncOperations
                     try pipeline.addHandler(WebSocketQuiesceHandler())
                     let decoder = try pipeline.handler(
