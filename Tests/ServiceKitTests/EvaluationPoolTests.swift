@@ -175,20 +175,37 @@ struct EvaluationPoolTests {
         }
         while pool.turns < 1 { try await Task.sleep(for: .milliseconds(5)) }
         // The place is taken until the third attempt.
-        let seven = try await pool.subscribing(of: "a", in: "cars") { evaluation in
+        let seven = try await pool.subscribing(of: "a", in: "cars", as: "a page") { evaluation in
+            #expect(pool.statements(in: "cars", of: "a").map(\.text) == ["a page"])
             counts.attempts.add(1, ordering: .relaxed)
             return try await evaluation.run { 7 }
         }
         #expect(seven == 7 && counts.attempts.load(ordering: .relaxed) >= 3)
         _ = await stuck
         let ended = await code {
-            try await pool.subscribing(of: "a", in: "cars") { evaluation in
+            try await pool.subscribing(of: "a", in: "cars", as: "a page") { evaluation in
                 counts.costly.add(1, ordering: .relaxed)
                 try await evaluation.run { try Self.spin(evaluation) }
             }
         }
         #expect(ended == .timeout)
         #expect(counts.costly.load(ordering: .relaxed) < 20)
+        #expect(pool.statements(in: "cars").isEmpty)
+    }
+
+    @Test("the nodes of a long statement hold memory, and end it where there is none")
+    func nodes() throws {
+        let pool = pool()
+        let evaluation = try pool.statement("s", of: "nodes", in: "cars")
+        // One that runs would hold its memory for ever.
+        defer { pool.finish(evaluation) }
+        for _ in 0..<3 * Limits.countedNodes { #expect(evaluation.prepareNode() == nil) }
+        #expect(evaluation.preparedBytes == 3 * Limits.countedNodes * Limits.nodeBytes)
+        #expect(evaluation.held.bytes == evaluation.preparedBytes)
+        let most = ClientBudget.memory.bytes / 2 / Limits.nodeBytes + Limits.countedNodes
+        #expect((0..<most).contains { _ in evaluation.prepareNode() == .cancelled })
+        let isRefused = if case .refused = evaluation.end { true } else { false }
+        #expect(isRefused)
     }
 
     @Test("one that is cancelled ends, while it computes and while it waits for its first turn")

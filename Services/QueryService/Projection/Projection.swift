@@ -207,9 +207,11 @@ actor Projection {
         _ request: ExecuteRequest, _ identity: Identity, _ evaluation: Evaluation
     ) async throws -> [WriteLane.Job.Step] {
         var steps: [WriteLane.Job.Step] = []
+        // Many short statements take as long as a long one.
+        let isLong = request.steps.reduce(0) { $0 + $1.statement.utf8.count } > Limits.plainStatementBytes
         for (index, step) in request.steps.enumerated() {
             request.transaction?.running = index
-            let statement = try await prepare(step.statement, evaluation)
+            let statement = try await prepare(step.statement, isLong: isLong, evaluation)
             guard !statement.evicts else { throw QueryError(.evictIsLocal) }
             guard statement.kind != .alterSystem else { throw QueryError(.parametersAreLocal) }
             try Self.authorize(statement, identity.rights)
@@ -219,11 +221,12 @@ actor Projection {
         return steps
     }
 
-    /// Parses and analyzes a statement; a long one in a turn of its own.
+    /// Parses and analyzes a statement; a long one in a turn of its own, as each of those that are long
+    /// together.
     private nonisolated func prepare(
-        _ text: String, _ evaluation: Evaluation
+        _ text: String, isLong: Bool, _ evaluation: Evaluation
     ) async throws -> PreparedStatement {
-        guard text.utf8.count > Limits.plainStatementBytes else { return try statements.prepare(text) }
+        guard isLong else { return try statements.prepare(text) }
         let statements = statements
         return try await evaluation.run {
             let statement = try evaluation.preparing { try statements.prepare(text) }
@@ -265,10 +268,10 @@ actor Projection {
         of query: Observation.Query, from offset: Offset, _ evaluation: Evaluation
     ) async throws -> Observation.Rows {
         let (options, most) = (options(isStrict: false), bounds.observedBytes)
+        let held = ClientHold(Account(query.credential, in: database))
         return try await store.read(from: offset, evaluation) { documents in
             var options = options
             options.interruption = { evaluation.interruption() }
-        let held = ClientHold(Account(query.credential, in: database))
             options.system = try QuerySystemCollections(
                 of: documents, for: [query.statement], rules: query.rights.read)
             let readable: any DocumentSource =
@@ -276,21 +279,21 @@ actor Projection {
                 ? documents : GrantedDocuments(base: documents, rules: query.rights.read)
             var rows: [KeptRow] = []
             var bytes = 0
+            // It may have begun before, on a connection that was lost.
+            held.shrink(by: held.bytes)
             _ = try evaluation.planning(query.statement) {
                 try query.statement.forEachResult(
                     in: readable, arguments: query.arguments, options: options
-            // It may have begun before, on a connection that was lost.
-            held.shrink(by: held.bytes)
                 ) { row in
                     let kept = row.kept
                     bytes += try kept.withDocument { $0.count + $1.count } ?? CBOR.encode(kept.value).count
                     guard bytes <= most else { throw QueryError(.resultTooLarge, "\(most)") }
                     rows.append(kept)
+                    let memory = bytes + rows.count * Limits.keptRowBytes
+                    if memory - held.bytes >= Limits.writeBytes { try held.grow(to: memory) }
                     return true
                 }
             }
-                    let memory = bytes + rows.count * Limits.keptRowBytes
-                    if memory - held.bytes >= Limits.writeBytes { try held.grow(to: memory) }
             return Observation.Rows(rows: rows, offset: try documents.offset(), held: held)
         }
     }
@@ -310,7 +313,7 @@ actor Projection {
     private nonisolated func evaluating<Result>(
         _ query: Observation.Query, _ body: (Evaluation) async throws -> Result
     ) async throws -> Result {
-        try await pool.subscribing(of: query.credential, in: database, body)
+        try await pool.subscribing(of: query.credential, in: database, as: query.statement.text, body)
     }
 
     /// Execution options of a statement that begins now.
@@ -376,10 +379,10 @@ actor Projection {
         )
         answer.results = job.results([])
         answer.spool = rows.spool
+        answer.spooledCount = rows.spooledCount
         answer.heldBytes = rows.heldBytes
         return answer
     }
-        answer.spooledCount = rows.spooledCount
 
     /// A statement that was slow once, on a busy machine or over many documents, goes back to the quick lane
     /// when it was quick: there, writes of the same documents go together, and do not conflict.

@@ -49,11 +49,16 @@ struct FeedRoutes: Sendable {
 
     private func changes(_ request: Request, _ context: ServiceContext) async throws -> Response {
         let identity = try await identity(of: request)
-        let wanted = try ChangeRequest(request, identity)
+        let turns = turns(request, identity, context)
+        // A long one has a condition.
+        let isLong = (request.head.path?.utf8.count ?? 0) > Limits.plainStatementBytes
+        let wanted =
+            isLong
+            ? try await turns.run { _ in try ChangeRequest(request, identity) }
+            : try ChangeRequest(request, identity)
         let slot = try slots.take(identity)
         let projection = try await projection(identity.databaseID)
         try await projection.beginFollowing()
-        let turns = turns(request, identity, context)
         let feed = ChangeFeed(
             request: wanted, database: identity.databaseID, projection: projection, past: past, turns: turns,
             end: { end(of: identity) })

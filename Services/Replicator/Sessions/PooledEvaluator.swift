@@ -40,7 +40,8 @@ struct PooledEvaluator: SubscriptionEvaluator {
     func evaluate<Result: Sendable>(
         _ body: @escaping @Sendable (Interrupting?) throws -> Result
     ) async throws -> Result {
-        try await pool.subscribing(of: credential, in: database) { evaluation in
+        try await pool.subscribing(of: credential, in: database, as: "a page of a subscription") {
+            evaluation in
             try await evaluation.run(on: seats) { try body { evaluation.interruption() } }
         }
     }

@@ -127,27 +127,34 @@ public final class EvaluationPool: Sendable {
 
     /// Begins the evaluation of a session's subscriptions. Their number is bounded by the sessions, each of
     /// which evaluates one thing at a time.
-    /// - Parameter limit: the processor's time that it may take; nil if the caller limits the parts.
+    /// - Parameters:
+    ///   - limit: the processor's time that it may take; nil if the caller limits the parts.
+    ///   - text: names it among the running statements until `finish`; nil for one that is not listed.
     public func subscription(
-        of credential: String, in database: DatabaseID, limit: Duration?
+        of credential: String, in database: DatabaseID, limit: Duration?, as text: String? = nil
     ) -> Evaluation {
-        state.withLock { state in
+        let purpose = Evaluation.Purpose(.subscription, of: credential, in: database, text: text ?? "")
+        return state.withLock { state in
             state.lastNumber += 1
-            return Evaluation(
-                state.lastNumber, Evaluation.Purpose(.subscription, of: credential, in: database),
+            let evaluation = Evaluation(
+                state.lastNumber, purpose,
                 EvaluationTimes(total: limit.map { _ in options.statementTime }, computing: limit), self)
+            if text != nil { state.running[evaluation.number] = evaluation }
+            return evaluation
         }
     }
 
-    /// Evaluates a subscription, with the limits of such. It is begun again if it has ended after
+    /// Evaluates a subscription, with the limits of such; it is listed meanwhile. It is begun again if it has ended after
     /// `statementTime` with less than its time of the processor, which others had: in between it gives its
     /// seats back.
     public func subscribing<Result>(
-        of credential: String, in database: DatabaseID, _ body: (Evaluation) async throws -> Result
+        of credential: String, in database: DatabaseID, as text: String,
+        _ body: (Evaluation) async throws -> Result
     ) async throws -> Result {
         var rest = options.subscriptionTime
         while true {
-            let evaluation = subscription(of: credential, in: database, limit: rest)
+            let evaluation = subscription(of: credential, in: database, limit: rest, as: text)
+            defer { finish(evaluation) }
             do {
                 return try await body(evaluation)
             } catch let error as DQLError where error.code == .timeout {
