@@ -4,6 +4,7 @@ nobody, that cost the server as much as somebody could think of. Each names the 
 
 import dataclasses
 import gzip
+import itertools
 import json
 from urllib.parse import quote
 
@@ -25,12 +26,13 @@ class Door:
     cost: str
     count: int
     request: tuple
+    """Method, path, body and fields; or a function that makes another one each time."""
     reads: bool = True
     anonymous: bool = False
     writes: bool = False
     """True for a credential that may write too, below a collection of its own."""
     begins: bytes = b""
-    """Bytes that begin a request which never ends, in place of a request."""
+    """Bytes that begin a request which never ends, in place of a request; KEY in them stands for the credential."""
     is_known: bool = False
     """True for those that were found open once."""
     subscriptions: tuple = ()
@@ -152,6 +154,9 @@ def of_rows():
     yield Door("a packed answer", "time", 8, execute(wide, {"Accept-Encoding": "gzip"}))
     yield Door("a transaction of reads", "memory", 8, post(EXECUTE, json.dumps(
         {"transaction": [{"statement": "SELECT repeat(s, 100) AS x FROM big LIMIT 200"}] * 100})))
+    yield Door("a transaction of many statements of some kilobytes", "time", 8, post(EXECUTE, json.dumps(
+        {"transaction": [{"statement": f"SELECT n FROM honest WHERE n = -{number} OR {terms('OR', '=', 400)} LIMIT 1"}
+                         for number in range(1_000)]})))
     yield Door("a transaction of costly reads", "time", 8, post(EXECUTE, json.dumps(
         {"transaction": [{"statement": f"SELECT COUNT(*) AS n FROM big WHERE {REGEX}"}] * 1_000})))
     yield Door("all documents of before DQL", "memory", 12,
@@ -249,6 +254,64 @@ def of_connections():
         b"\x02\xff\x00\x00\x00\x00\x00\xff\x00\x00"))
 
 
+def of_other_each_time():
+    """Requests of which no two are equal: nothing that was made for one serves the next."""
+    numbers = itertools.count(1)
+
+    def other(name, cost, count, make, **more):
+        return Door(name, cost, count, lambda: make(next(numbers)), **more)
+
+    yield other("live queries of all documents, each another one", "memory", 64, lambda number: post(
+        OBSERVE, json.dumps({"statement": f"SELECT * FROM big WHERE n >= -{number} ORDER BY s"})), reads=False)
+    yield other("long statements that are kept", "memory", 8, lambda number: execute(
+        f"SELECT COUNT(*) AS n FROM honest WHERE n = {number} OR {terms('OR', '=', 1_200)}"))
+    yield other("long live queries, each another one", "memory", 16, lambda number: post(
+        OBSERVE, json.dumps({"statement": f"SELECT n FROM honest WHERE n = -{number} OR {terms('OR', '=', 30_000)}"})),
+        reads=False)
+    count = "SELECT COUNT(*) AS n FROM big"
+    yield other("many points of the past", "disk", 16, lambda number: post(
+        EXECUTE, json.dumps({"statement": count, "asOf": 1 + number % 12})))
+    yield other("times of the past", "time", 16, lambda number: post(
+        EXECUTE, json.dumps({"statement": count, "asOf": f"2090-01-01T00:00:{number % 60:02}Z"})))
+    yield other("a document at many points", "disk", 16, lambda number: get(
+        f"/api/v5/history/large/x?at={1 + number % 20}"))
+    yield other("changes from many points", "disk", 16, lambda number: get(
+        f"/api/v5/changes?since={number % 12}&values=changes"))
+
+
+def of_wire():
+    """Requests that are cheap to send: packed, cut in pieces, many at once."""
+    packed = {"Content-Encoding": "gzip"}
+    empty = gzip.compress(b"", 1)
+    chunks = b"1\r\n \r\n" * 60_000 + b"0\r\n\r\n"
+    trailers = b"0\r\n" + b"".join(b"x-%d: y\r\n" % number for number in range(200)) + b"\r\n"
+    fields = {f"X-Field-{number}": "v" * 400 for number in range(240)}
+    host = b"Host: localhost\r\n"
+    key = b"Authorization: Bearer KEY\r\n"
+    upgrade = (b"GET /_ditto/sync HTTP/1.1\r\n" + host + key + b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
+               b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+    point = json.dumps({"statement": "SELECT * FROM big WHERE _id = '0-1'"}).encode()
+    one = (b"POST /api/v5/store/execute HTTP/1.1\r\n" + host + key
+           + b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(point) + point)
+    yield Door("empty parts of packed logins", "time", 32, post(LOGIN, empty * 3_000, packed), anonymous=True)
+    yield Door("empty parts of a packed body", "time", 8, post(EXECUTE, empty * 550_000, packed))
+    yield Door("packed spaces", "time", 8, post(EXECUTE, gzip.compress(b" " * 12_000_000, 9), packed))
+    yield Door("packed uploads", "disk", 8, post("/api/v5/attachments/upload", gzip.compress(bytes(60_000_000), 9), {
+        **packed, "Content-Type": "application/octet-stream"}), writes=True)
+    yield Door("uploads that are begun and left", "disk", 32, ("POST", "/api/v5/attachments/uploads", b"", {
+        "Tus-Resumable": "1.0.0", "Upload-Length": "1000"}), writes=True)
+    yield Door("chunks of one byte", "time", 32, post(LOGIN, chunks, {"Transfer-Encoding": "chunked"}), anonymous=True)
+    yield Door("trailers", "time", 32, post(LOGIN, trailers, {"Transfer-Encoding": "chunked"}), anonymous=True)
+    yield Door("large heads", "time", 32, get("/health", fields), anonymous=True)
+    yield Door("reads that do not wait for each other", "time", 16, (), begins=one * 5_000)
+    yield Door("pings of a WebSocket", "time", 16, (), begins=upgrade + (b"\x89\xfd" + bytes(4 + 125)) * 20_000)
+    yield Door("fragments of a WebSocket", "memory", 16, (),
+               begins=upgrade + b"\x02\x81" + bytes(5) + (b"\x00\x81" + bytes(5)) * 100_000)
+    yield Door("lines of everything", "time", 16, execute(
+        "SELECT * FROM big ORDER BY n DESC", {"Accept": "application/x-ndjson"}))
+
+
 def doors():
     found = [dataclasses.replace(door, is_known=True) for door in known()]
-    return found + [*of_text(), *of_rows(), *of_streams(), *of_frames(), *of_writes(), *of_connections()]
+    return found + [*of_text(), *of_rows(), *of_streams(), *of_frames(), *of_writes(),
+                    *of_connections(), *of_other_each_time(), *of_wire()]
