@@ -110,6 +110,7 @@ extension Binder {
         case .constant(.string?): advice = "a text is no name, so write the field without quotes"
         case .parameter: advice = "an argument is a value and no name, so write the field itself"
         case .constant: advice = "name a field"
+        case _ where key.isOneValue: advice = "it is one value for all rows, so name a field"
         default: return
         }
         let effect = clause == "GROUP BY" ? "makes one group of all rows" : "leaves the order open"
@@ -175,6 +176,19 @@ extension FunctionDefinition.ArgumentType {
         case (.any, _), (.string, .string), (.number, .number), (.integer, .number), (.boolean, .boolean),
             (.array, .array), (.object, .object), (.date, .string), (.date, .number):
             true
+        default: false
+        }
+    }
+}
+
+extension BoundExpression {
+    /// True if operators make the expression of constants and arguments alone.
+    fileprivate var isOneValue: Bool {
+        switch self {
+        case .constant, .parameter: true
+        case .negate(let inner): inner.isOneValue
+        case .arithmetic(_, let left, let right): left.isOneValue && right.isOneValue
+        case .chain(let first, let links): first.isOneValue && links.allSatisfy(\.operand.isOneValue)
         default: false
         }
     }
