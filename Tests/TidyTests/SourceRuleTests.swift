@@ -27,7 +27,7 @@ struct SourceRuleTests {
         for file in SourceTree.moduleFiles {
             var rest = file.text[...]
             for (text, _) in TrapLines.rows[file.path] ?? [] {
-                let found = rest.range(of: text)
+                let found = rest.firstRange(of: text)
                 #expect(found != nil, "\(file.path): \(text)")
                 rest = found.map { rest[$0.upperBound...] } ?? rest
             }
