@@ -26,7 +26,7 @@ def judge(history):
                 continue
             for deletion in deletions.get(token, []):
                 if must_be_gone(deletion, read) and not any(
-                        may_be_concurrent(touch, deletion) for touch in touches.get(document, [])):
+                        may_be_concurrent(touch, deletion) for touch in touches.get(document, ())):
                     violations.append(Violation(
                         CLAIM, f"{document} has come back with {token}, which was deleted", [insert, deletion, read]))
                     break
@@ -38,8 +38,8 @@ def must_be_gone(deletion, read):
 
 
 def may_be_concurrent(touch, deletion):
-    is_later_of_the_author = touch.client == deletion.client and deletion.ended < touch.began
-    return touch.may_have_happened and not is_later_of_the_author
+    """The author of the deletion knew its own changes before it, and deleted the document before those after it."""
+    return touch.may_have_happened and touch.client != deletion.client
 
 
 def lost(history, inserts):

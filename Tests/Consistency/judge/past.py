@@ -49,8 +49,8 @@ def judge_feed(feed, reads):
         if read["offset"] > feed["until"]:
             break
         while position < len(lines) and lines[position][0] <= read["offset"]:
-            _, _, identifier, method, text = lines[position]
-            if text is None or method == "delete":
+            _, _, identifier, _, text = lines[position]
+            if text is None:
                 state.pop(identifier, None)
             else:
                 state[identifier] = text
