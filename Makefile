@@ -53,7 +53,7 @@ simulate: ## Peers, replicators and a log in virtual time (SEEDS=200 histories, 
 	@scripts/setup build
 	@scripts/simulate
 
-consistency: ## Every promise tried from outside under faults (MINUTES=1 SEED=N TOPOLOGY=one|services|peers|links)
+consistency: ## Every promise tried from outside under faults (MINUTES=1 SEED=N TOPOLOGY=one|services|peers|reaping|both|links)
 	@scripts/setup build postgres system
 	@scripts/build
 	@scripts/consistency

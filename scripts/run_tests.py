@@ -57,7 +57,7 @@ LONGEST_FIRST = [
 """The jobs that take longest on a clean machine, so that none of them begins when the others end."""
 
 
-WAITING = {"test_contact", "test_http", "test_uploads"}
+WAITING = {"test_consistency", "test_contact", "test_http", "test_uploads"}
 """Jobs that compute for a tenth of their time and wait for timeouts and pauses for the rest: one at a time runs beside
 the others."""
 

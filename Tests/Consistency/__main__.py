@@ -17,13 +17,14 @@ sys.path[:0] = [str(FOLDER), str(FOLDER.parent / "Support")]
 sys.dont_write_bytecode = True
 
 from judge import CLAIMS, operations  # noqa: E402
+from tally import TOPOLOGIES, tally  # noqa: E402
 
 SHOWN = 3
 """The violations of one claim that are printed in full."""
 
 
 def report(path):
-    """Prints what a history tells; returns the number of violations."""
+    """Prints what a history tells, and writes a tally beside it; returns the number of violations."""
     with open(path, encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
     history = operations(lines)
@@ -39,14 +40,19 @@ def report(path):
         if line.get("begins"):
             faults[line["fault"]] = faults.get(line["fault"], 0) + 1
     print("  faults: " + ", ".join(f"{name} {count}" for name, count in sorted(faults.items())))
-    total = 0
+    violations = {}
     for claim, module in CLAIMS.items():
         found = module.judge(history)
-        total += len(found)
+        if found:
+            violations[claim] = len(found)
         print(f"  {claim:4} {'kept' if not found else f'BROKEN {len(found)} times'}")
         for violation in found[:SHOWN]:
             print(f"  {violation}")
-    return total
+    over = len(CLAIMS["C5"].over_collections(history))
+    print(f"  not promised: {over} gaps of causal order over collections, at peers")
+    with open(path.with_suffix(".json"), "w", encoding="utf-8") as file:
+        json.dump(tally(lines, history, violations, over), file, indent=1)
+    return sum(violations.values())
 
 
 def end(number, _):
@@ -59,7 +65,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int)
-    parser.add_argument("--topology", default="all", choices=["all", "one", "services", "peers", "links"])
+    parser.add_argument("--topology", default="all", choices=["all", *TOPOLOGIES])
     parser.add_argument("--output", type=pathlib.Path, default=FOLDER.parents[1] / ".build" / "consistency")
     parser.add_argument("--judge", type=pathlib.Path, metavar="HISTORY")
     arguments = parser.parse_args()
@@ -68,7 +74,7 @@ def main():
     seed = random.SystemRandom().randrange(1 << 30) if arguments.seed is None else arguments.seed
     os.environ["MIMEO_SEED"] = str(seed)  # the harness would draw and print another one
     from campaign import run  # a judgement alone needs no harness
-    names = list(run.TOPOLOGIES) if arguments.topology == "all" else [arguments.topology]
+    names = TOPOLOGIES if arguments.topology == "all" else [arguments.topology]
     arguments.output.mkdir(parents=True, exist_ok=True)
     broken = 0
     for name in names:

@@ -37,6 +37,8 @@ class Followers:
     def _read_up_to(self, offset):
         while (text := self._changes.line(len(self._lines), 0)) is not None:
             line = json.loads(text)
+            if "error" in line:
+                raise RuntimeError(f"the changes end with {line['error']}")
             value = None if line.get("value") is None else canonical(line["value"])
             self._lines.append([line["transactionId"], line["index"], line["id"], line["method"], value])
         return bool(self._lines) and self._lines[-1][0] >= offset

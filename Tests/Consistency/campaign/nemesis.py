@@ -1,6 +1,7 @@
 """Faults, drawn from a seed. Each victim has faults that begin and end; several victims may suffer at once."""
 
 import os
+import shutil
 import signal
 import threading
 import time
@@ -71,20 +72,76 @@ def slow(name, proxy, longest=10):
     return Fault(f"slow {name}", begin, end, longest)
 
 
+def put_back(name, peer, seat, folder):
+    """A copy of a peer's folder after kill -9; the next time it takes the folder's place, as an old backup would."""
+    copy = folder / f"copy-{name}"
+    taken = []
+
+    def begin():
+        peer.kill()
+        if not taken:
+            shutil.copytree(peer.store, copy)
+            taken.append(seat.recorder.now)
+
+    def end():
+        with seat.turn:
+            if taken and taken[0] < seat.recorder.now - OLDEST_COPY_SECONDS:
+                shutil.rmtree(peer.store)
+                shutil.move(copy, peer.store)
+                seat.was_put_back(taken.pop())
+            seat.starts += 1
+            peer.start()
+
+    return Fault(f"put back {name}", begin, end, 4)
+
+
+OLDEST_COPY_SECONDS = 10
+"""A younger copy is kept for the next time."""
+
+
+def absence(name, peer, seat, server, advance, hours=2, longest=8):
+    """A peer that is away while the clock goes on by hours, and the server reaps the tombstones of that time."""
+
+    def end():
+        advance(hours * 3600)
+        # A server looks for old tombstones when it starts, and once a day.
+        server.kill()
+        server.start()
+        time.sleep(REAPING_SECONDS)
+        seat.starts += 1
+        peer.start()
+
+    return Fault(f"absence of {name}", peer.kill, end, longest)
+
+
+REAPING_SECONDS = 3
+"""Housekeeping looks each second (`--housekeeping-seconds 1`)."""
+
+
 class OwnClock:
     """The clock of day of one process, ahead of the others' by some seconds; it can go back."""
 
     def __init__(self, path):
         self._path = path
-        self.set(0)
+        self._base = self._ahead = 0
+        self._write()
+
+    def advance(self, seconds):
+        """The clock of all goes on."""
+        self._base += seconds
+        self._write()
 
     @property
     def environment(self):
         return {"MIMEO_TEST_CLOCK": str(self._path)}
 
     def set(self, seconds):
+        self._ahead = seconds
+        self._write()
+
+    def _write(self):
         with open(self._path, "r+b" if self._path.exists() else "wb") as file:
-            file.write(b"%020d" % seconds)
+            file.write(b"%020d" % (self._base + self._ahead))
 
 
 def ahead(name, clock, seconds, longest=10):
@@ -92,14 +149,20 @@ def ahead(name, clock, seconds, longest=10):
     return Fault(f"clock of {name}", lambda: clock.set(seconds), lambda: clock.set(0), longest)
 
 
+CALM, CALM_SECONDS = 0.12, (6.0, 12.0)
+"""The probability, for each fault, that all of them end before it, and how long nothing begins then: so that it can be
+measured how long recovery takes."""
+
+
 class Nemesis(threading.Thread):
     """Draws a victim, one of its faults, and times. A victim has one fault at a time."""
 
-    def __init__(self, victims, dice, recorder, most=2, rest=(0.5, 4.0)):
+    def __init__(self, victims, dice, recorder, watch, most=2, rest=(0.5, 4.0)):
         super().__init__(name="nemesis", daemon=True)
         self._victims = victims
         self._dice = dice
         self._recorder = recorder
+        self._watch = watch
         self._most = most
         self._rest = rest
         self._stopping = threading.Event()
@@ -110,6 +173,9 @@ class Nemesis(threading.Thread):
     def run(self):
         try:
             while not self._stopping.wait(self._dice.uniform(*self._rest)):
+                if self._dice.random() < CALM:
+                    self._end_all()
+                    self._stopping.wait(self._dice.uniform(*CALM_SECONDS))
                 self._end_those_due()
                 self._begin_another()
         except Exception as problem:  # noqa: BLE001  the run ends with it
@@ -124,6 +190,7 @@ class Nemesis(threading.Thread):
         fault = self._dice.choice(self._victims[victim])
         until = time.monotonic() + self._dice.uniform(0.0, fault.longest)
         self._recorder.note(fault.name, begins=True)
+        self._watch.fault_began()
         fault.begin()
         self.counts[fault.name] = self.counts.get(fault.name, 0) + 1
         self._running.append((until, victim, fault))
@@ -137,10 +204,14 @@ class Nemesis(threading.Thread):
         self._running.remove(entry)
         entry[2].end()
         self._recorder.note(entry[2].name, begins=False)
+        self._watch.fault_ended(entry[2].name)
 
     def stop(self):
         """Ends all faults."""
         self._stopping.set()
         self.join(120)
+        self._end_all()
+
+    def _end_all(self):
         for entry in list(self._running):
             self._end(entry)

@@ -11,6 +11,8 @@ class Recorder:
         self._lock = threading.Lock()
         self._began = time.monotonic()
         self._next = 0
+        self._answered = {}
+        """The numbers of the acknowledged changes of each client, with the moment of the answer."""
         self._write({"run": run})
 
     @property
@@ -24,11 +26,26 @@ class Recorder:
             self._next += 1
             self._put({"at": self.now, "op": number, "client": client, "door": door, "event": "invoke", "kind": kind,
                        "data": data})
+            if not kind.startswith(("read", "final", "hear")):
+                self._answered[number] = [client, None]
             return number
 
     def complete(self, number, event, data=None):
         with self._lock:
-            self._put({"at": self.now, "op": number, "event": event, "data": data or {}})
+            now = self.now
+            self._put({"at": now, "op": number, "event": event, "data": data or {}})
+            if event == "ok" and number in self._answered:
+                self._answered[number][1] = now
+            else:
+                self._answered.pop(number, None)
+
+    def doubt(self, client, since):
+        """The client's replica was put back to a moment: nobody knows what became of its changes after it."""
+        with self._lock:
+            for number, (author, answered) in list(self._answered.items()):
+                if author == client and answered is not None and answered >= since:
+                    self._put({"at": self.now, "op": number, "event": "info", "data": {"doubted": True}})
+                    del self._answered[number]
 
     def note(self, fault, **data):
         """A line about a fault, for people and plots; the judge passes over it."""

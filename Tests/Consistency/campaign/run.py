@@ -1,24 +1,27 @@
 """One run: a topology under its nemesis and all workloads, then rest, then the last reads."""
 
+import concurrent.futures
 import random
+import subprocess
 import threading
 import time
 
-from mimeo_harness import Workspace, digest, until
+from mimeo_harness import Workspace, binary, digest, until
 
 from .nemesis import Nemesis
 from .recorder import Recorder
 from .seats import Refused, Unknown
 from .topologies import COLLECTIONS, TOPOLOGIES
+from .watch import Watch
 from .workloads import ALL, EPOCH_SECONDS, canonical
 
 PACE_SECONDS = 0.12
 """The mean pause of a client between two operations: low load, so that a run fits beside other work."""
 
-REST_SECONDS = 120
+REST_SECONDS = 240
 """Timeout from the end of all faults until all replicas agree. Longer is told as a violation of C1."""
 
-START_SECONDS = 60
+START_SECONDS = 180
 """Timeout until the first documents are everywhere, before any fault."""
 
 CUT_OFF = 0.01
@@ -112,22 +115,34 @@ def rest(seats, recorder):
         recorder.note("rest", seconds=recorder.now - began)
     except TimeoutError:
         recorder.note("no rest", seconds=recorder.now - began)
+    at_each(seats, read_everything)
+
+
+def read_everything(seat):
     for collection in COLLECTIONS:
-        for seat in seats:
-            seat.do("final", {"replica": seat.name, "collection": collection}, lambda seat, collection=collection: {
-                "documents": [canonical(document) for document in documents(seat, collection)]})
+        seat.do("final", {"replica": seat.name, "collection": collection}, lambda seat, collection=collection: {
+            "documents": [canonical(document) for document in documents(seat, collection)]})
+
+
+def at_each(seats, work):
+    """Does the work at all seats at once."""
+    with concurrent.futures.ThreadPoolExecutor(len(seats)) as pool:
+        for future in [pool.submit(work, seat) for seat in seats]:
+            future.result()
 
 
 def work(topology, workloads, seconds, seed, recorder):
     threads = [ClientThread(seat, workloads, random.Random(f"{seed} {seat.name}")) for seat in topology.seats]
-    faults = Nemesis(topology.victims, random.Random(f"{seed} nemesis"), recorder)
-    for thread in threads:
+    watch = Watch(topology.watched, recorder)
+    faults = Nemesis(topology.victims, random.Random(f"{seed} nemesis"), recorder, watch)
+    for thread in [watch, *threads]:
         thread.start()
     faults.start()
     end = time.monotonic() + seconds
     while time.monotonic() < end and not any(each.problem for each in [faults, *threads]):
         time.sleep(0.2)
     faults.stop()
+    watch.stop()
     for thread in threads:
         thread.stop()
     for thread in threads:
@@ -138,7 +153,8 @@ def work(topology, workloads, seconds, seed, recorder):
 
 def run(name, seconds, seed, path):
     """Writes the history of a run to `path`."""
-    recorder = Recorder(path, {"topology": name, "seed": seed, "minutes": seconds / 60})
+    version = subprocess.run([binary("mimeo"), "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    recorder = Recorder(path, {"topology": name, "seed": seed, "minutes": seconds / 60, "version": version})
     try:
         with Workspace() as workspace:
             topology = TOPOLOGIES[name](workspace, recorder, random.Random(f"{seed} topology")).build()
@@ -164,7 +180,10 @@ def run_on(topology, seconds, seed, recorder):
     rest(whole, recorder)
     if topology.followers:
         topology.followers.finish(topology.seats[0], recorder)
-    for seat in topology.seats:
+
+    def finish(seat):
         for workload in workloads:
             if workload.takes(seat):
                 workload.finish(seat)
+
+    at_each(topology.seats, finish)

@@ -1,6 +1,7 @@
 """Clients: each sits at one door of the system, does one thing at a time, and records it."""
 
 import json
+import threading
 
 from mimeo_harness import PeerGone, StatementError
 
@@ -11,6 +12,9 @@ PEER_SECONDS = 60
 
 REFUSALS = {400, 401, 403, 404, 409, 410, 413, 422, 429}
 """Answers that say that nothing was changed. All other failures leave the outcome unknown."""
+
+
+TRUNCATED, UNREADABLE = "QUERY-0503", "QUERY-0103"
 
 
 class Refused(Exception):
@@ -36,12 +40,18 @@ class Seat:
     def __init__(self, name, recorder):
         self.name = name
         self.recorder = recorder
+        self.turn = threading.RLock()
+        """Held during an operation, and while the seat becomes another client."""
         self.is_reader = False
         """True for a client that may read a part only, and takes part in no other workload."""
 
     def do(self, kind, data, work):
         """Records an operation around `work(seat)`, whose result is what the answer adds. Returns the result, or None
         if it was refused or its outcome is unknown."""
+        with self.turn:
+            return self._do(kind, data, work)
+
+    def _do(self, kind, data, work):
         number = self.recorder.invoke(self.name, self.door, kind, data)
         try:
             result = work(self) or {}
@@ -78,6 +88,14 @@ class PeerSeat(Seat):
         """How often the process was started again: its sync is on after that."""
         self._horizon = None
         self._observed = None
+        self._put_back = 0
+
+    def was_put_back(self, since):
+        """The replica has an earlier state. It has forgotten what it read, so it is another client from here on. Called
+        with the turn."""
+        self.recorder.doubt(self.name, since)
+        self._put_back += 1
+        self.name = f"{self.peer.name}{self._put_back}"
 
     def ask(self, statement):
         try:
@@ -144,8 +162,14 @@ class HTTPSeat(Seat):
         return self.send("GET", path, None, {}).json
 
     def get_lines(self, path):
-        """The objects of an answer that has one a line."""
-        return [json.loads(line) for line in self.send("GET", path, None, {}).body.splitlines() if line]
+        """The objects of an answer that has one a line. An error is the last one."""
+        lines = [json.loads(line) for line in self.send("GET", path, None, {}).body.splitlines() if line]
+        if lines and "error" in lines[-1]:
+            error = lines[-1]["error"]
+            if error["code"] == UNREADABLE:
+                raise RuntimeError(f"{path} ends with {error}")  # no fault explains it
+            raise (Refused if error["code"] == TRUNCATED else Unknown)(str(error))
+        return lines
 
     def send(self, method, path, body, headers):
         """The answer of one of the instances."""

@@ -8,12 +8,12 @@ from mimeo_harness import DOWN, UP, Client, FaultProxy, FourProcesses, OneProces
 from mimeo_harness.clock import Clock
 from mimeo_harness.servers import await_health
 
-from . import nemesis
+from . import nemesis, watch
 from .followers import Followers
 from .seats import HTTPSeat, PeerSeat
 from .workloads import ALL, Rooms
 
-COLLECTIONS = [name for workload in ALL for name in workload.collections]
+COLLECTIONS = [name for workload in ALL for name in workload.collections] + [watch.COLLECTION]
 EVERYTHING = [f"SELECT * FROM {name}" for name in COLLECTIONS]
 
 
@@ -28,8 +28,13 @@ class KeyedClient(Client):
         return {"Authorization": f"Bearer {self._key}"}
 
 
+def copy_of(client):
+    return Client(client.origin, client.database, client.token, issuer=client._issuer)
+
+
 class Topology:
-    """`seats` are the clients, `victims` the faults by the part that suffers them."""
+    """`seats` are the clients, `victims` the faults by the part that suffers them, `watched` the seats at which a
+    document has to appear; it is written through the first of them."""
 
     def __init__(self, workspace, recorder, dice):
         self.workspace = workspace
@@ -37,12 +42,15 @@ class Topology:
         self.dice = dice
         self.seats = []
         self.victims = {}
+        self.watched = []
+        self.clocks = []
         self.followers = None
 
     def http(self, count, clients):
         for number in range(1, count + 1):
-            copies = [Client(client.origin, client.database, client.token, issuer=client._issuer) for client in clients]
+            copies = [copy_of(client) for client in clients]
             self.seats.append(HTTPSeat(f"http{number}", self.recorder, copies, self.dice_of(f"http{number}")))
+        self.watched += [HTTPSeat("watch", self.recorder, [copy_of(client)], random.Random(0)) for client in clients]
 
     def follow(self, client, data, origins=None):
         """Commands that follow a server, and a reader of each room at the given origins."""
@@ -69,34 +77,35 @@ class Topology:
     def add_peer(self, name, server=None, links=(), proxy=None):
         """A peer with a clock of its own, and its faults."""
         clock = nemesis.OwnClock(pathlib.Path(self.workspace.directory) / f"clock-{name}")
+        self.clocks.append(clock)
         peer = Peer(self.workspace, name, server, EVERYTHING, environment=clock.environment, links=links)
         seat = PeerSeat(name, self.recorder, peer)
         self.seats.append(seat)
+        self.watched.append(seat)
 
         def count_start():
             seat.starts += 1
 
         self.victims[name] = [
             nemesis.kill(name, peer, count_start), nemesis.pause(name, lambda: [peer.process]),
-            nemesis.ahead(name, clock, 25)]
+            nemesis.ahead(name, clock, 25), nemesis.put_back(name, peer, seat, self.workspace.directory)]
         if proxy is not None:
             self.network(f"network of {name}", proxy)
-        return peer
+        return seat
+
+    def jump(self, clock):
+        """The clocks of all processes go on for good."""
+        return nemesis.Fault("clock of all", lambda: self.advance(clock, 20), lambda: None, 0)
+
+    def advance(self, clock, seconds):
+        clock.advance(seconds / 3600)
+        for own in self.clocks:
+            own.advance(seconds)
 
     def network(self, name, proxy):
         self.victims[name] = [
             nemesis.cut(name, proxy), nemesis.one_way(name, proxy, UP), nemesis.one_way(name, proxy, DOWN),
             nemesis.slow(name, proxy)]
-
-
-class Jump:
-    """The common clock of all processes jumps ahead for good."""
-
-    def __init__(self, clock):
-        self._clock = clock
-
-    def fault(self):
-        return nemesis.Fault("clock of all", lambda: self._clock.advance(20 / 3600), lambda: None, 0)
 
 
 class One(Topology):
@@ -111,7 +120,7 @@ class One(Topology):
         self.http_near(self.server)
         self.victims["server"] = [
             nemesis.kill("server", self.server), nemesis.pause("server", lambda: [self.server.process], 6),
-            Jump(clock).fault()]
+            self.jump(clock)]
         self.network("network", proxy)
         self.follow(through, self.server.data)
         return self
@@ -124,18 +133,59 @@ class One(Topology):
 class Peers(Topology):
     """Three peers and two clients over HTTP at one process."""
 
+    arguments = ()
+    kills_server = True
+
     def build(self):
         clock = Clock(self.workspace)
-        self.server = OneProcess(self.workspace).start()
+        self.server = OneProcess(self.workspace, extra_arguments=self.arguments).start()
         self.http(2, [Client(self.server.origin, self.server.database, self.server.token)])
         for name in "abc":
             proxy = FaultProxy(self.workspace, self.server.address)
-            self.add_peer(name, Through(self.server, proxy), proxy=proxy)
-        self.victims["server"] = [
-            nemesis.kill("server", self.server), nemesis.pause("server", lambda: [self.server.process], 6),
-            Jump(clock).fault()]
+            seat = self.add_peer(name, Through(self.server, proxy), self.links_of(name), proxy=proxy)
+            self.strain(name, seat, clock)
+        self.victims["server"] = [nemesis.pause("server", lambda: [self.server.process], 6), self.jump(clock)]
+        if self.kills_server:
+            self.victims["server"].append(nemesis.kill("server", self.server))
         self.follow(self.server, self.server.data)
         return self
+
+    def links_of(self, name):
+        """The options of a peer's links."""
+        return ()
+
+    def strain(self, name, seat, clock):
+        """Adds faults of a peer."""
+
+
+class Reaping(Peers):
+    """The same with short times of tombstones and log, and peers that are away for hours of clock."""
+
+    arguments = ("--housekeeping-seconds", "1", "--snapshot-operations", "200", "--kept-operations", "500",
+                 "--tombstone-ttl-hours", "1")
+    kills_server = False
+    """The absence of a peer does."""
+
+    def strain(self, name, seat, clock):
+        self.victims[name].append(nemesis.absence(
+            name, seat.peer, seat, self.server, lambda seconds: self.advance(clock, seconds)))
+
+
+class Both(Peers):
+    """The same, and the peers are linked to each other as a chain."""
+
+    def build(self):
+        self.ports = {name: free_port() for name in "abc"}
+        return super().build()
+
+    def links_of(self, name):
+        links = ["--retry", "0.3", "--listen-tcp", f"127.0.0.1:{self.ports[name]}"]
+        if name != "c":
+            other = "abc"["abc".index(name) + 1]
+            proxy = FaultProxy(self.workspace, ("127.0.0.1", self.ports[other]))
+            self.network(f"link of {name} to {other}", proxy)
+            links += ["--connect", f"127.0.0.1:{proxy.port}"]
+        return links
 
 
 class Service:
@@ -189,26 +239,37 @@ class Services(Topology):
         return self
 
 
+def shared_key(workspace):
+    """The path of a key as openssl writes it."""
+    path = workspace.directory / "shared.pem"
+    made = subprocess.run(["openssl", "ecparam", "-name", "prime256v1", "-genkey"], capture_output=True, check=True)
+    path.write_bytes(made.stdout)
+    return path
+
+
 class Links(Topology):
-    """Three peers without a server, linked as a chain or a ring."""
+    """Five peers without a server, linked as a chain, a ring or a star."""
+
+    shapes = {
+        "chain": [(0, 1), (1, 2), (2, 3), (3, 4)], "ring": [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)],
+        "star": [(1, 0), (2, 0), (3, 0), (4, 0)]}
 
     def build(self):
         Clock(self.workspace)
-        ports = [free_port() for _ in range(3)]
-        key = self.workspace.directory / "shared.pem"
-        made = subprocess.run(["openssl", "ecparam", "-name", "prime256v1", "-genkey"], capture_output=True, check=True)
-        key.write_bytes(made.stdout)
-        dialled = self.dice.choice([[(0, 1), (1, 2)], [(0, 1), (1, 2), (2, 0)]])
-        self.recorder.note("shape", links=dialled)
-        for number, name in enumerate("abc"):
+        names = "abcde"
+        ports = [free_port() for _ in names]
+        key = shared_key(self.workspace)
+        shape = self.dice.choice(sorted(self.shapes))
+        self.recorder.note("shape", shape=shape)
+        for number, name in enumerate(names):
             links = ["--retry", "0.3", "--shared-key", key, "--listen-tcp", f"127.0.0.1:{ports[number]}"]
-            for dialer, listener in dialled:
+            for dialer, listener in self.shapes[shape]:
                 if dialer == number:
                     proxy = FaultProxy(self.workspace, ("127.0.0.1", ports[listener]))
-                    self.network(f"link of {name} to {'abc'[listener]}", proxy)
+                    self.network(f"link of {name} to {names[listener]}", proxy)
                     links += ["--connect", f"127.0.0.1:{proxy.port}"]
             self.add_peer(name, links=links)
         return self
 
 
-TOPOLOGIES = {"one": One, "services": Services, "peers": Peers, "links": Links}
+TOPOLOGIES = {"one": One, "services": Services, "peers": Peers, "reaping": Reaping, "both": Both, "links": Links}
