@@ -492,4 +492,13 @@ class Names(ConsolePages):
         made = next(one for one in keys if one["name"] == "till")["permissions"]
         self.assertEqual(made["read"]["queriesByCollection"], {"cars": ["true"]})
         self.assertEqual(made["write"]["queriesByCollection"], {"cars": ["_id == 1"], "boats": ["true"]})
+        self.browser.click("Done", "dialog button")
+        self.browser.click("New shared token")
+        self.browser.fill("Name", "kiosk")
+        token = self.browser.run("[...document.querySelectorAll('dialog label')].find((one) => one.innerText.startsWith('Token')).querySelector('input').value")
+        self.assert_accessible("a shared token")
+        self.browser.click("Make it")
+        self.browser.await_text("The provider is there")
+        login = lambda token: self.server.request("POST", "/_ditto/auth/login", json.dumps({"databaseID": self.server.database, "provider": "kiosk", "token": token}).encode(), {"Content-Type": "application/json"})
+        self.assertEqual((login(token).status, login(token + "x").status), (200, 401))
         self.assert_sound()
