@@ -150,10 +150,13 @@ struct ConditionTranslator {
             return .leaf("\(areAlike) AND \(first.value) <> \(second.value)", doubt)
         default:
             let symbol = (wanted ? symbol : symbol.negated).sql
+            // Each cast stands behind a test of its own value: where the server finds that one of them is the
+            // same for all documents, it computes the cast before it asks for the other's type.
             return .leaf(
                 """
-                CASE WHEN \(areAlike) THEN CASE \(first.type) \
-                WHEN 'number' THEN \(first.number) \(symbol) \(second.number) \
+                CASE WHEN \(first.type) = 'number' AND \(second.type) = 'number' \
+                THEN \(first.number) \(symbol) \(second.number) \
+                WHEN \(areAlike) THEN CASE \(first.type) \
                 WHEN 'string' THEN \(first.text) COLLATE "C" \(symbol) \(second.text) \
                 WHEN 'boolean' THEN \(first.value) \(symbol) \(second.value) END END
                 """,

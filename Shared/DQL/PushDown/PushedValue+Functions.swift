@@ -15,7 +15,7 @@ extension PushedValue {
         case "concat":
             guard values.count > 1 else { return nil }
             return values.dropFirst().reduce(Optional(first)) { result, next in
-                arithmetic(.concat, result?.bound(scope), next)
+                concat(result?.bound(scope), next)
             }
         case "contains", "starts_with", "ends_with", "pos":
             guard values.count == 2, case .string(let part)? = constants[1], PushedConstant.isSendable(part)

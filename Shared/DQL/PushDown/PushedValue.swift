@@ -145,23 +145,41 @@ extension PushedValue {
             WHEN \(left.type) = 'null' AND \(right.type) IS NOT NULL \
             OR \(right.type) = 'null' AND \(left.type) IS NOT NULL THEN 'null'::jsonb
             """
+        if symbol == .concat { return concatenation(left, right, orNull: isNull) }
         let doubt = left.doubt + right.doubt
-        if symbol == .concat {
-            let areTexts: SQL = "\(left.type) = 'string' AND \(right.type) = 'string'"
-            let fits: SQL = """
-                octet_length(\(left.text)) + octet_length(\(right.text)) \
-                <= \(.integer(Int64(DQLLimits.resultBytes)))
-                """
-            let text: SQL = "CASE WHEN \(fits) THEN \(left.text) || \(right.text) END"
-            return PushedValue(
-                "(CASE WHEN \(areTexts) THEN to_jsonb(\(text)) \(isNull) END)",
-                text: "(CASE WHEN \(areTexts) THEN \(text) END)", doubt: doubt)
-        }
         guard let numbers = PushedNumbers(symbol, left.number, right.number) else { return nil }
         let areNumbers: SQL = "\(left.type) = 'number' AND \(right.type) = 'number'"
         return PushedValue(
             "(CASE WHEN \(areNumbers) THEN \(numbers.result) \(isNull) END)",
             doubt: doubt.or("CASE WHEN \(areNumbers) THEN \(numbers.doubt) END"))
+    }
+}
+
+extension PushedValue {
+    /// Two arguments of `concat`: NULL if one is null and none of another type than text, else MISSING unless
+    /// both are texts.
+    static func concat(_ left: PushedValue?, _ right: PushedValue?) -> PushedValue? {
+        guard let left, let right else { return nil }
+        let isNull: SQL = """
+            WHEN \(left.type) IN ('string', 'null') AND \(right.type) IN ('string', 'null') \
+            THEN 'null'::jsonb
+            """
+        return concatenation(left, right, orNull: isNull)
+    }
+
+    /// The text of two, if they are texts; else what a branch of `CASE` says.
+    private static func concatenation(
+        _ left: PushedValue, _ right: PushedValue, orNull isNull: SQL
+    ) -> PushedValue {
+        let areTexts: SQL = "\(left.type) = 'string' AND \(right.type) = 'string'"
+        let fits: SQL = """
+            octet_length(\(left.text)) + octet_length(\(right.text)) \
+            <= \(.integer(Int64(DQLLimits.resultBytes)))
+            """
+        let text: SQL = "CASE WHEN \(fits) THEN \(left.text) || \(right.text) END"
+        return PushedValue(
+            "(CASE WHEN \(areTexts) THEN to_jsonb(\(text)) \(isNull) END)",
+            text: "(CASE WHEN \(areTexts) THEN \(text) END)", doubt: left.doubt + right.doubt)
     }
 }
 

@@ -21,10 +21,12 @@ struct PushedValueTests {
         "ismissingornull(a)", "nullif(a, b)", "nullif(a, 5)", "missingif(a, 'a')",
         "decode(a, 1, 'one', null, 'none', MISSING, 'gone', b)", "decode(a, 5, 1)", "substr(a, 1)",
         "substr(a, 0, 2)", "substr(a, 5)", "pos(a, 'b')", "contains(a, 'b')", "starts_with(a, 'a')",
-        "ends_with(a, '')", "concat(a, g)", "CAST(a AS string)", "CAST(a AS integer)", "CAST(a AS float)",
+        "ends_with(a, '')", "concat(a, g)", "concat(n, a)", "concat(a, b, g)", "CAST(a AS string)",
+        "CAST(a AS integer)", "CAST(a AS float)",
         "date_trunc(n, 'second')", "date_trunc(a, 'day')",
         "CASE WHEN a > 1 THEN 'many' WHEN a IS NULL THEN a ELSE n END",
-        "CASE a WHEN 5 THEN 'five' WHEN b THEN n END", "a[0]", "a[-1]", "a['k']", "a.k", "a IS NULL",
+        "CASE WHEN NULL = a THEN a ELSE false END", "CASE a WHEN 5 THEN 'five' WHEN b THEN n END", "a[0]",
+        "a[-1]", "a['k']", "a.k", "a IS NULL",
         "a IS MISSING", "1", "1.5", "'x'", "b",
     ]
 
