@@ -121,8 +121,8 @@ struct QueryProjectionPostgresTests {
                     for id in 1...16 { group.addTask { try await Self.count(id, client) } }
                     try await group.waitForAll()
                 }
-                let hits = try await client.execute("SELECT hits FROM c WHERE _id >= 0 ORDER BY _id")
-                #expect(hits.rows == [#"{"hits":80}"#] + Array(repeating: #"{"hits":5}"#, count: 16))
+                let hits = try await client.execute("SELECT hits FROM c")
+                #expect(hits.rows == Array(repeating: #"{"hits":5}"#, count: 16) + [#"{"hits":80}"#])
             }
             await log.close()
         }
@@ -142,26 +142,25 @@ struct QueryProjectionPostgresTests {
     @Test("a write whose fold stands still waits for it as long as it may take, and is not made later")
     func standingFold() async throws {
         var evaluation = EvaluationOptions()
-        evaluation.statementTime = .milliseconds(400)
+        evaluation.statementTime = .seconds(2)
         try await PostgresDatabase.use { [evaluation] url in
             let bench = try QueryBench(postgres: url)
             let log = try PostgresOperationLog(url: url)
             try await log.createDatabase(DatabaseID(QueryBench.database))
             try await bench.serving(log, evaluation: evaluation) { client async throws in
-                _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+                try await FailingLogTests.begin(client)
                 var holder: AnyObject? = try PostgresDatabase.begin(
                     "SELECT 1 FROM mimeo_projection.generations FOR UPDATE", at: url)
                 #expect(holder != nil)
                 try await FailingLogTests.insertElsewhere(log, 1)
-                for id in 2...3 {
-                    let answer = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': \(id)})")
-                    #expect(answer.status == 503 && answer.code == "QUERY-0304", "\(answer.body)")
-                }
+                let refused = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 2})")
+                #expect(refused.status == 503 && refused.code == "QUERY-0304", "\(refused.body)")
                 withExtendedLifetime(holder) {}
                 holder = nil
-                while try await client.execute("SELECT _id FROM c").items.count < 2 {}
+                var answer = try await client.execute("SELECT _id FROM c")
+                while answer.status != 200 { answer = try await client.execute("SELECT _id FROM c") }
+                #expect(answer.items.count == 2)
                 #expect(try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 4})").transactionID == 3)
-                #expect(try await client.execute("SELECT _id FROM c").items.count == 3)
             }
             await log.close()
         }

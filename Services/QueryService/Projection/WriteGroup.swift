@@ -29,8 +29,12 @@ extension WriteLane {
         do {
             try await perform(all, settle)
         } catch {
-            // The failure is not one write's alone; each finds out by itself.
+            // The failure is not one write's alone; each finds out by itself if it has time left.
             for member in error.open {
+                if member.job.evaluation.end != nil {
+                    settle(member, .failure(error.reason))
+                    continue
+                }
                 do {
                     try await perform([member], settle)
                 } catch {
