@@ -20,7 +20,7 @@ public final class Monitor<State: Sendable>: Sendable {
         let look: @Sendable (inout State) -> Wake?
         /// Resumes the task without a result; nil if only the state ends the wait.
         let giveUp: Wake?
-        var alarm: Task<Void, any Error>?
+        var alarm: Alarm?
     }
 
     private struct Guarded: Sendable {
@@ -143,10 +143,7 @@ public final class Monitor<State: Sendable>: Sendable {
             var waiter = waiter
             // Begun under the lock, since it must not look for the waiter before that is here.
             waiter.alarm = patience.map { [number = waiter.number] patience in
-                Task {
-                    try await Task.sleep(for: patience)
-                    self.giveUp(number)
-                }
+                Alarm(after: patience) { self.giveUp(number) }
             }
             guarded.waiters.append(waiter)
             return []

@@ -144,6 +144,18 @@ enum Rules {
         }
     }
 
+    /// The modules of a peer, which a program opens and closes as often as it likes.
+    private static let ofPeers: Set<String> = ["Shared/DittoSwift", "Shared/Machine", "Shared/Transport"]
+
+    /// A cancelled `Task.sleep` keeps its task and its timer until its time is over.
+    static func sleeps(_ file: SourceFile) -> [Violation] {
+        guard ofPeers.contains(file.module) else { return [] }
+        return file.swift.lines.enumerated().compactMap { index, line in
+            guard containsCall("Task.sleep", in: line) else { return nil }
+            return Violation(path: file.path, line: index + 1, message: "Task.sleep: use Alarm.sleep")
+        }
+    }
+
     // MARK: secrets
 
     /// The names of values that an attacker might guess, where services compare them.

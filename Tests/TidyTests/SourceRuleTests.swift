@@ -106,6 +106,19 @@ struct SourceRuleTests {
         #expect(Rules.continuations.keys.filter { !paths.contains($0) } == [])
     }
 
+    @Test("nothing of a peer sleeps in a way that outlasts its end")
+    func sleeps() {
+        #expect(SourceTree.moduleFiles.flatMap(Rules.sleeps).map(\.description) == [])
+        for (path, text, count) in [
+            ("Shared/DittoSwift/A.swift", "try? await Task.sleep(for: pause)", 1),
+            ("Shared/DittoSwift/A.swift", "try? await Alarm.sleep(for: pause)", 0),
+            ("Shared/Machine/A.swift", "/// Not `Task.sleep(for: pause)`.", 0),
+            ("Services/Mimeo/A.swift", "try await Task.sleep(for: pause)", 0),
+        ] {
+            #expect(Rules.sleeps(SourceFile(path: path, text: text)).count == count)
+        }
+    }
+
     @Test("no test of the fast tier fails because a measured time is long")
     func measuredBounds() {
         #expect(SourceTree.files.flatMap(Rules.measuredBounds).map(\.description) == [])

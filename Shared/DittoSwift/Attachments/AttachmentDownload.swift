@@ -1,6 +1,7 @@
 import Attachments
 import Foundation
 import Logging
+import Machine
 
 /// Drives one `Download`: asks sources, writes what they send, tells the fetchers.
 ///
@@ -71,7 +72,7 @@ final class AttachmentDownload: Sendable {
                 around.logger.warning(
                     "an attachment cannot be fetched", metadata: ["id": "\(id)", "error": "\(error)"])
                 tell(.storage)
-                try? await Task.sleep(for: Limits.longestTransferPause)
+                try? await Alarm.sleep(for: Limits.longestTransferPause)
             }
         }
         return .stopped
@@ -135,7 +136,7 @@ final class AttachmentDownload: Sendable {
         } catch {
             log(error)
             machine.tellStorageFailed(keeping: part.received, now: now())
-            try? await Task.sleep(for: Limits.firstTransferPause)
+            try? await Alarm.sleep(for: Limits.firstTransferPause)
         }
     }
 

@@ -3,6 +3,7 @@ import CRDT
 import DQL
 import Foundation
 import Logging
+import Machine
 import Replica
 import Synchronization
 
@@ -40,7 +41,7 @@ final class AttachmentKeeper: Sendable {
                 await self?.wantAll()
                 while !Task.isCancelled {
                     let pause = self?.engine.settings.attachmentCollectionInterval
-                    guard let pause, (try? await Task.sleep(for: pause)) != nil else { return }
+                    guard let pause, (try? await Alarm.sleep(for: pause)) != nil else { return }
                     await self?.collect(nowSeconds: Int64(Date().timeIntervalSince1970))
                 }
             }

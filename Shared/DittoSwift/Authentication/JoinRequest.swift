@@ -1,6 +1,7 @@
 import AsyncHTTPClient
 import CRDT
 import Foundation
+import Machine
 
 /// The codes of a device that asks to join (RFC 8628), for the person who approves it.
 public struct DittoJoinCode: Equatable, Sendable {
@@ -56,7 +57,7 @@ struct JoinRequest: Sendable {
         var interval = codes.interval
         let end = ContinuousClock.now + .seconds(codes.shown.expiresIn)
         while true {
-            try await Task.sleep(for: .seconds(interval))
+            try await Alarm.sleep(for: .seconds(interval))
             do {
                 let answer = try await LoginRequest.post(["deviceCode": .string(codes.deviceCode)], to: url)
                 guard let key = answer["apiKey"]?.stringValue else {

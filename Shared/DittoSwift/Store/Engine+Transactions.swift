@@ -14,7 +14,8 @@ extension Engine {
         let replica = try replica()
         let session = TransactionSession(self, isReadOnly: info.isReadOnly)
         let turn = Turn()
-        begin(session, info, on: replica, turn)
+        let alarm = begin(session, info, on: replica, turn)
+        defer { alarm?.cancel() }
         try await turn.get()
         return session
     }
@@ -24,14 +25,16 @@ extension Engine {
         let replica = try replica()
         let session = TransactionSession(self, isReadOnly: info.isReadOnly)
         let turn = Turn()
-        begin(session, info, on: replica, turn)
+        let alarm = begin(session, info, on: replica, turn)
+        defer { alarm?.cancel() }
         try turn.wait().get()
         return session
     }
 
+    /// Returns the end of the wait for the turn; nil where it has none.
     private func begin(
         _ session: TransactionSession, _ info: DittoTransactionInfo, on replica: PeerReplica, _ turn: Turn
-    ) {
+    ) -> Alarm? {
         if info.isReadOnly {
             // A thread of its own while the application keeps the transaction open: Dispatch gives a
             // queue only one more thread per second while others are blocked.
@@ -40,8 +43,8 @@ extension Engine {
             writer.start { self.run(session, info, on: replica, turn) }
         }
         let timeout = settings.parameters.transactionBeginTimeout
-        guard timeout > .zero else { return }
-        Self.clock.asyncAfter(deadline: .now() + timeout.dispatchInterval) {
+        guard timeout > .zero else { return nil }
+        return Alarm(after: timeout) {
             turn.give(
                 .failure(
                     SDKError(

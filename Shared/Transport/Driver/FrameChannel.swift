@@ -90,10 +90,7 @@ public final class TaskedChannel: FrameChannel {
     public func end(code: UInt16, reason: String) async {
         output.finish()
         guard let (reader, writer) = tasks.withLock({ $0 }) else { return }
-        let limit = Task {
-            try await Task.sleep(for: Limits.lastFramesTimeout)
-            writer.cancel()
-        }
+        let limit = Alarm(after: Limits.lastFramesTimeout) { writer.cancel() }
         await writer.value
         limit.cancel()
         close(code, reason)

@@ -262,7 +262,7 @@ public final class PeerSync: Sendable {
             set(.connecting(lastError: restarts ? nil : reason))
             if restarts { continue }
             if isHealthy { pause.reset() }
-            try? await Task.sleep(for: pause.next(random: environment.random()))
+            try? await Alarm.sleep(for: pause.next(random: environment.random()))
         }
     }
 

@@ -1,6 +1,7 @@
 import CRDT
 import Exchange
 import Logging
+import Machine
 import Sync
 import Synchronization
 
@@ -208,7 +209,7 @@ final class PumpStorage: Sendable {
         do {
             if action.bringsMuch {
                 while unsentBytes > Limits.unsentPauseBytes {
-                    try await Task.sleep(for: Limits.unsentPause)
+                    try await Alarm.sleep(for: Limits.unsentPause)
                 }
             }
             if case .awaitOperations(let offset) = action, follow(after: offset, channel) { return }

@@ -165,7 +165,7 @@ final class MeshSession: LinkSession {
         guard let pump else { return }
         pump.deliver(.took(position))
         Task {
-            try? await Task.sleep(for: Limits.takenPause)
+            try? await Alarm.sleep(for: Limits.takenPause)
             let next = self.state.withLock { state -> LogPosition? in
                 state.isTelling = false
                 guard let taken = state.taken, !taken.isTold, !state.isOver else { return nil }

@@ -342,7 +342,7 @@ public final class MeshSync: Sendable {
                 logger: logger, bus: BusConnection.path(), choose: { [weak mesh] in mesh?.dial(found: $0) },
                 changed: { [weak self] in self?.changed() }))
         let ticking = Task {
-            while (try? await Task.sleep(for: Limits.aheadInterval)) != nil {
+            while (try? await Alarm.sleep(for: Limits.aheadInterval)) != nil {
                 feed.askForDue()
                 mesh.renewCertificates()
             }
