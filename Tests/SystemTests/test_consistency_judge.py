@@ -10,6 +10,7 @@ import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "Consistency"))
 from judge import CLAIMS, Operation, judge, operations  # noqa: E402
+from tally import kind_of, tally  # noqa: E402
 
 
 def op(client, kind, began, ended=None, outcome="ok", door=None, **data):
@@ -486,3 +487,38 @@ class Lines(unittest.TestCase):
         self.assertEqual((sent.outcome, sent.ended), ("info", math.inf))
         self.assertEqual((read.outcome, read.began, read.ended, read["elements"]), ("ok", 2, 3, ["x"]))
         self.assertEqual(judge([sent, read]), [])
+
+
+class Tally(unittest.TestCase):
+    def test_a_fault_is_of_a_kind_and_a_place(self):
+        kinds = {
+            "kill a": "kill: peer", "stop query-service-2": "stop: service", "kill server": "kill: server",
+            "stop postgres": "stop: postgres", "one way down link of a to b": "one way: link",
+            "cut network of query-service-2": "cut: network", "slow network": "slow: network",
+            "clock of b": "clock: peer", "clock of all": "clock of all", "put back e": "put back: peer",
+            "absence of c": "absence: peer"}
+        self.assertEqual({fault: kind_of(fault) for fault in kinds}, kinds)
+
+    def test_a_run_is_told_in_numbers(self):
+        def fault(at, name, **data):
+            return {"at": at, "fault": name, **data}
+
+        lines = [
+            {"run": {"topology": "peers", "seed": 7, "minutes": 1}},
+            {"at": 1, "op": 0, "client": "a", "door": "peer", "event": "invoke", "kind": "add",
+             "data": {"set": "s", "element": "x"}},
+            {"at": 2, "op": 0, "event": "ok", "data": {}},
+            {"at": 12, "op": 1, "client": "a", "door": "peer", "event": "invoke", "kind": "add",
+             "data": {"set": "s", "element": "y"}},
+            fault(3, "kill a", begins=True), fault(5, "kill a", begins=False),
+            fault(6, "mark", after="kill a", seconds=1.004, disturbed=False),
+            fault(7, "mark", after=None, seconds=0.25, disturbed=False),
+            fault(8, "mark", after=None, seconds=9, disturbed=True),
+            fault(20, "rest", seconds=4)]
+        told = tally(lines, operations(lines), {"C2": 1}, 3)
+        self.assertEqual((told["topology"], told["seed"], told["rest"], told["seconds"]), ("peers", 7, 4, 20))
+        self.assertEqual(told["operations"], {"add": {"ok": 1, "fail": 0, "info": 1}})
+        self.assertEqual((told["faults"], told["recovery"]), ({"kill: peer": 1}, {"kill: peer": [[1.0, False]]}))
+        self.assertEqual((told["lag"], told["violations"], told["gapsOverCollections"]), ([0.25], {"C2": 1}, 3))
+        self.assertEqual(told["timeline"]["operations"], [1, 1])
+        self.assertEqual(told["timeline"]["faults"], [["kill: peer", 3, 5]])

@@ -4,6 +4,7 @@ import json
 
 from mimeo_harness import binary, until
 
+from .seats import TRUNCATED
 from .workloads import Families, canonical
 
 
@@ -17,13 +18,16 @@ class Followers:
         self._observer = workspace.start("observer", [
             binary("mimeo"), "observe", *target, "SELECT * FROM families"])
         self._lines = []
+        self._is_late = False
+        """True if the log had gone on without it: it was away for longer than the log keeps operations."""
 
     def finish(self, seat, recorder):
         """Waits for a last change, and records all that was told."""
         seat.ask("INSERT INTO past DOCUMENTS ({'_id': 'last'})")
         until(lambda: self._read_up_to(seat.offset), 60, lambda: f"the changes do not reach {seat.offset}")
         number = recorder.invoke("changes", "http", "follow", {"collection": "past", "since": 0})
-        recorder.complete(number, "ok", {"lines": self._lines, "until": seat.offset})
+        told = self._lines[-1][0] if self._lines else 0
+        recorder.complete(number, "ok", {"lines": self._lines, "until": told if self._is_late else seat.offset})
         seat.do("read-rows", {"collection": "past"}, lambda seat: {
             "rows": {item["_id"]: canonical(item) for item in seat.ask("SELECT * FROM past").items}})
         index = 0
@@ -38,7 +42,10 @@ class Followers:
         while (text := self._changes.line(len(self._lines), 0)) is not None:
             line = json.loads(text)
             if "error" in line:
-                raise RuntimeError(f"the changes end with {line['error']}")
+                if line["error"]["code"] != TRUNCATED:
+                    raise RuntimeError(f"the changes end with {line['error']}")  # no fault explains it
+                self._is_late = True
+                return True
             value = None if line.get("value") is None else canonical(line["value"])
             self._lines.append([line["transactionId"], line["index"], line["id"], line["method"], value])
         return bool(self._lines) and self._lines[-1][0] >= offset

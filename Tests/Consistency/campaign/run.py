@@ -1,6 +1,7 @@
 """One run: a topology under its nemesis and all workloads, then rest, then the last reads."""
 
 import concurrent.futures
+import os
 import random
 import subprocess
 import threading
@@ -154,7 +155,10 @@ def work(topology, workloads, seconds, seed, recorder):
 def run(name, seconds, seed, path):
     """Writes the history of a run to `path`."""
     version = subprocess.run([binary("mimeo"), "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    recorder = Recorder(path, {"topology": name, "seed": seed, "minutes": seconds / 60, "version": version})
+    is_idle = os.sched_getscheduler(0) == os.SCHED_IDLE
+    recorder = Recorder(path, {
+        "topology": name, "seed": seed, "minutes": seconds / 60, "version": version,
+        "priority": "idle" if is_idle else f"nice {os.nice(0)}"})
     try:
         with Workspace() as workspace:
             topology = TOPOLOGIES[name](workspace, recorder, random.Random(f"{seed} topology")).build()
