@@ -76,6 +76,38 @@ struct ChangesTests {
         }
     }
 
+    @Test("a tombstone that is reaped is no change to anybody, and ends no feed")
+    func reaped() async throws {
+        try await QueryBench.each { bench in
+            let log = try await bench.openLog()
+            let actor = ActorID(12)
+            let gone = VersionVector([.init(actor: ActorID(11), time: 1 << 16)])
+            let tombstone = Document().raised(to: gone, by: Stamp(time: 2 << 16, actor: actor))
+            @Sendable func append(_ sequence: SequenceNumber, _ delta: EncodedDelta) async throws {
+                let change = CRDT.Operation.Change(
+                    collection: "c", id: try DocumentID(.int(1)), delta: delta)
+                let operation = CRDT.Operation(
+                    actor: actor, sequence: sequence, timestamp: (sequence.rawValue + 1) << 16,
+                    changes: [change])
+                let request = AppendRequest(operation, authorKey: "leased:replicator")
+                _ = try await log.append([request], to: DatabaseID(QueryBench.database))
+            }
+            try await append(1, StateChange.encode(tombstone.encoded()))
+            try await bench.serving(log) { client in
+                _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 2})")
+                try await append(2, ReapingChange.encode(at: tombstone.vector))
+                _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 3})")
+                for values in ["none", "new", "both", "changes"] {
+                    let lines = try await client.get("/api/v5/changes?values=\(values)").lines
+                    #expect(lines.map { $0["transactionId"] } == [2, 4], "\(values)")
+                    let later = try await client.get("/api/v5/changes?since=2&values=\(values)").lines
+                    #expect(later.map { $0["id"] } == [3], "\(values)")
+                }
+            }
+            await log.close()
+        }
+    }
+
     @Test("values=changes has the fields that differ, with their kinds and what hides what")
     func kinds() async throws {
         try await QueryBench.run { _, client async throws in

@@ -34,7 +34,8 @@ struct ChangeFilter: Sendable {
         var lines: [ObjectValue] = []
         for (index, change) in operation.changes.enumerated() {
             try evaluation.checkEnd()
-            guard wants(change.key.collection), rules.allows(change.key),
+            // A reaped tombstone has no state, and nobody saw it before.
+            guard change.gone == nil, wants(change.key.collection), rules.allows(change.key),
                 var line = try line(of: change, in: evaluation)
             else { continue }
             line["transactionId"] = .int(Int64(clamping: operation.position.offset.rawValue))
