@@ -3,7 +3,7 @@
 import json
 import threading
 
-from mimeo_harness import PeerGone, StatementError
+from mimeo_harness import Client, PeerGone, StatementError
 
 REQUEST_SECONDS = 20
 """Timeout of a request; after it the outcome is unknown."""
@@ -200,3 +200,82 @@ class HTTPSeat(Seat):
     def ask_past(self, statement, offset):
         """The rows at an earlier offset. The session's position stays."""
         return self.post({"statement": statement, "asOf": offset})["items"]
+
+
+class KeyedClient(Client):
+    """A client with an API key."""
+
+    def __init__(self, origin, key):
+        super().__init__(origin)
+        self._key = key
+
+    def authorization(self):
+        return {"Authorization": f"Bearer {self._key}"}
+
+
+class Keys:
+    """Makes and deletes API keys that may read rooms."""
+
+    def __init__(self, client, token):
+        self._client = client
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._path = f"/admin/auth/databases/{client.database}/api-keys"
+
+    def make(self, name, rooms):
+        """The id of the key, and the key."""
+        queries = [f"_id LIKE '{room}-%'" for room in rooms]
+        permissions = {"qlVersion": 1, "read": {"queriesByCollection": {"rooms": queries}}}
+        made = self._ask("POST", self._path, {"name": name, "permissions": permissions}, 201).json
+        return made["id"], made["key"]
+
+    def delete(self, key_id):
+        self._ask("DELETE", f"{self._path}/{key_id}", None, 204, 404)
+
+    def _ask(self, method, path, body, *statuses):
+        try:
+            answer = self._client.request(method, path, body, self._headers, REQUEST_SECONDS)
+        except (OSError, RuntimeError) as problem:
+            raise Unknown(repr(problem)) from problem
+        if answer.status not in statuses:
+            raise Unknown(f"{answer.status} {answer.body[:200]!r}")
+        return answer
+
+
+class ReaderSeat(HTTPSeat):
+    """A session with an API key, in whose place it gets another one now and then, with other rights."""
+
+    def __init__(self, name, recorder, keys, origins, dice):
+        super().__init__(name, recorder, [], dice)
+        self.is_reader = True
+        self.changes_rights = False
+        self._keys = keys
+        self._origins = origins
+        self._key_id = None
+
+    def be_granted(self, rooms):
+        """Gets a key for these rooms; false if nobody knows whether there is one."""
+        made = self._grant(rooms, lambda: self._keys.make(self.name, rooms))
+        if made is None:
+            return False
+        self._key_id, key = made
+        self.clients = [KeyedClient(origin, key) for origin in self._origins]
+        return True
+
+    def be_refused(self):
+        """Its key is deleted, and it goes on with it; false if nobody knows whether it is gone."""
+        if self._key_id is None:
+            return True
+        if self._grant([], lambda: self._keys.delete(self._key_id) or True) is None:
+            return False
+        self._key_id = None
+        return True
+
+    def _grant(self, rooms, work):
+        number = self.recorder.invoke("admin", "http", "grant", {"to": self.name, "rooms": rooms})
+        try:
+            result = work()
+        except Unknown as problem:
+            self.recorder.complete(number, "info", {"error": str(problem)[:200]})
+            return None
+        self.recorder.complete(number, "ok")
+        return result

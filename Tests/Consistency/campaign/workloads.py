@@ -341,7 +341,8 @@ class Graves(Workload):
 
 
 class Rooms(Workload):
-    """Documents of rooms, and readers that may read one room each; C11. The id of a document names its room."""
+    """Documents of rooms, and readers that may read one room or both, or none for a moment; C11. The id of a document
+    names its room."""
 
     collections = ("rooms",)
     rooms = ("red", "blue")
@@ -359,6 +360,12 @@ class Rooms(Workload):
         return seat.do("furnish", {"document": document}, lambda seat: seat.ask(statement) and None)
 
     def read(self, seat, dice):
+        if seat.changes_rights and dice.random() < 0.05 and seat.be_refused():
+            self.look(seat, dice)
+            seat.be_granted(dice.choice([["red"], ["blue"], ["red", "blue"]]))
+        self.look(seat, dice)
+
+    def look(self, seat, dice):
         choice = dice.randrange(4)
         if choice == 0:
             seat.do("read-rooms", {}, lambda seat: self.told(seat.ask("SELECT * FROM rooms").items, "_id"))
