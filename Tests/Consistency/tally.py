@@ -1,4 +1,4 @@
-"""What a history tells in numbers: a small JSON object, which is kept (`results`) when the history is not."""
+"""A history in numbers: a small JSON object, which is kept (`results`) when the history is not."""
 
 import collections
 
@@ -22,7 +22,7 @@ def kind_of(fault):
 
 
 def tally(lines, history, violations, over_collections):
-    """Of the records of a history, its operations, the violations by claim, and the gaps that are not promised."""
+    """The arguments: the records of a history, its operations, violations by claim, gaps that break no claim."""
     faults = [line for line in lines if "begins" in line]
     marks = [line for line in lines if line.get("fault") == "mark"]
     operations = collections.defaultdict(lambda: {"ok": 0, "fail": 0, "info": 0})

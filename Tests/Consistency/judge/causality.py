@@ -2,8 +2,8 @@
 
 The operations are those of `order`. A peer's own reads and writes count too. At a peer this holds within a
 collection, which is a subscription of its own here: subscriptions complete one by one (decision 0200). A reader over
-HTTP sees a place of the log, so there it holds over all collections. What a client of HTTP misses of its own session,
-or of sessions over HTTP, belongs to C7.
+HTTP sees a place of the log, so there it holds over all collections. If a client of HTTP misses something of its own
+session, or of sessions over HTTP, that belongs to C7.
 """
 
 from . import order
@@ -24,7 +24,7 @@ def judge(history):
 
 
 def over_collections(history):
-    """What peers may show, and a claim over all collections would forbid: for who wants to know how often."""
+    """Gaps at peers that a claim over all collections would forbid: for who wants to know how often."""
     within = {place(gap) for each in by_collection(history) for gap in order.gaps(each)}
     return [violation(gap) for gap in order.gaps(history) if gap.read.door == "peer" and place(gap) not in within]
 
