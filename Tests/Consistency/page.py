@@ -70,7 +70,8 @@ def table_of_runs(runs):
             f"{number(sum(sum(row.values()) for row in counts))} | {number(sum(row['info'] for row in counts))} | "
             f"{number(sum(sum(run['faults'].values()) for run in some))} | {told} | "
             f"{seconds(middle(rests))} / {seconds(max(rests, default=None))} |")
-    return rows
+    versions = sorted({run["version"] for run in runs})
+    return [*rows, "", f"Versions: {', '.join(versions)}."]
 
 
 def table_of_workloads(runs):
