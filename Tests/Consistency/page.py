@@ -207,21 +207,25 @@ def put(page, mark, rows):
     return before + begin + "\n" + "\n".join(rows) + "\n" + end + rest.split(end, 1)[1]
 
 
+def made(page, runs):
+    """The content of each file that is made of the tallies: the page with its tables, and the plots."""
+    for mark, rows in (("runs", table_of_runs(runs)), ("operations", table_of_workloads(runs)),
+                       ("recovery", table_of_recovery(runs))):
+        page = put(page, mark, rows)
+    files = {PAGE: page, PAGE.with_name("consistency-recovery.svg"): plot_of_recovery(runs)}
+    drawn = [run for run in timed(runs) if run["topology"] == PLOTTED and "timeline" in run]
+    if drawn:
+        longest = max(drawn, key=lambda run: (run["minutes"], run["seed"]))
+        files[PAGE.with_name("consistency-time.svg")] = plot_of_time(longest)
+    return files
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--keep", nargs="*", type=pathlib.Path, default=[])
     keep(parser.parse_args().keep)
-    runs = tallies()
-    page = PAGE.read_text(encoding="utf-8")
-    for mark, rows in (("runs", table_of_runs(runs)), ("operations", table_of_workloads(runs)),
-                       ("recovery", table_of_recovery(runs))):
-        page = put(page, mark, rows)
-    PAGE.write_text(page, encoding="utf-8")
-    (ROOT / "Docs" / "consistency-recovery.svg").write_text(plot_of_recovery(runs))
-    drawn = [run for run in timed(runs) if run["topology"] == PLOTTED and "timeline" in run]
-    if drawn:
-        longest = max(drawn, key=lambda run: (run["minutes"], run["seed"]))
-        (ROOT / "Docs" / "consistency-time.svg").write_text(plot_of_time(longest))
+    for path, content in made(PAGE.read_text(encoding="utf-8"), tallies()).items():
+        path.write_text(content, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "Consistency"))
 from judge import CLAIMS, Operation, judge, operations  # noqa: E402
+from page import PAGE, made, tallies  # noqa: E402
 from tally import kind_of, tally  # noqa: E402
 
 
@@ -522,3 +523,9 @@ class Tally(unittest.TestCase):
         self.assertEqual((told["lag"], told["violations"], told["gapsOverCollections"]), ([0.25], {"C2": 1}, 3))
         self.assertEqual(told["timeline"]["operations"], [1, 1])
         self.assertEqual(told["timeline"]["faults"], [["kill: peer", 3, 5]])
+
+    def test_the_page_and_its_plots_are_made_of_the_kept_tallies(self):
+        files = made(PAGE.read_text(encoding="utf-8"), tallies())
+        self.assertEqual(len(files), 3)
+        for path, content in files.items():
+            self.assertEqual(path.read_text(encoding="utf-8"), content, path.name)
