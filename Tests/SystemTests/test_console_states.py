@@ -2,9 +2,10 @@
 
 import itertools
 import json
+import random
 
 from console_pages import ConsolePages
-from mimeo_harness import pick
+from mimeo_harness import SEED, pick
 
 MODULE = "import(document.querySelector('script[type=module]').src.replace('main.js', '{}'))"
 EDITOR = "document.querySelector('dialog .CodeMirror, main .CodeMirror').CodeMirror"
@@ -322,4 +323,37 @@ class Work(ConsolePages):
         self.assert_short_tasks("the changes of the log", lambda: (self.go("live?since=0"), self.browser.await_true(f"parseInt(document.querySelector('.count').innerText.replaceAll(',', '')) >= {min(count, 20_000)}", 180)))
         leave()
         self.assert_short_tasks("the start page", lambda: (self.go("overview"), self.browser.await_text(" changes", 60)))
+        self.assert_sound()
+
+
+class Views(ConsolePages):
+    """What opens within a page, as axe and the eye see it."""
+
+    seconds = pick(240, 1_800)
+    opened = {
+        "palette": ("overview", "Go to …", "places"), "curl": ("overview", "curl", "The latest calls"), "name": ("overview", "Name it", "This browser shows it"),
+        "tree": ("data/cars", "Tree", "document"), "json": ("data/cars", "JSON", "_id"), "fields": ("data/cars", "Fields", "spread over the collection"),
+        "columns": ("data/cars", "Columns", "As at first"), "insert": ("data/cars", "Insert", "One document, or an array"),
+        "document json": ("data/cars/%22a%22", "JSON", "_id"), "story": ("data/cars/%22a%22", "History", "a program over HTTP"), "past": ("data/cars/%22a%22", "Past", "Moment 2 of 2"),
+        "edit": ("data/cars/%22a%22", "Edit", "Nothing changed"), "field": ("data/cars/%22a%22", "Change n", "Remove the field"), "delete": ("data/cars/%22a%22", "Delete", "It can be undone"),
+        "results": ("query?q=SELECT%20*%20FROM%20cars", "Run", "1 row"), "plan": ("query?q=SELECT%20*%20FROM%20cars", "Profile", "reads all documents"), "history": ("query", "History", "Export"),
+        "key": ("access", "New API key", "Writes"), "shared token": ("access", "New shared token", "Copy the token"), "revoke": ("access", "Revoke", "Against a lost device"),
+        "hook": ("access", "New webhook for changes", "Condition in DQL"), "login": ("access", "Try a login", "Log in"), "database": ("access", "New database", "With a development login"),
+        "set": ("people", "New set", "Writes"), "limits": ("people", "Set limits", "Limits as JSON"), "readings": ("operations/health", "last hour", "Parts"), "remove": ("operations/storage", "Remove unmentioned", "Grace period"),
+    }
+
+    def test_what_opens_within_pages_is_accessible_in_light_and_dark(self):
+        self.insert("cars", [{"_id": "a", "n": 1, "deep": {"list": [1, None, True]}}])
+        self.server.execute("UPDATE cars SET n = 2")
+        self.enter()
+        for name in pick(sorted(random.Random(SEED).sample(sorted(self.opened), 4)), sorted(self.opened)):
+            place, opener, text = self.opened[name]
+            self.go("api")
+            self.browser.await_text("OpenAPI 3.1")
+            self.go(place)
+            self.browser.click(opener, "button, a, [role=tab], select, label")
+            self.browser.await_true(f"document.body.innerText.includes({json.dumps(text)}) || document.getElementById({json.dumps(text)}) !== null")
+            self.assert_accessible_in_both(name)
+            self.browser.run("document.querySelector('dialog')?.querySelector('header button').click()")
+            self.browser.await_true("!document.querySelector('dialog')")
         self.assert_sound()
