@@ -602,6 +602,10 @@ class Pages(ConsolePages):
             if "{" in content:
                 self.browser.click("Cancel")
         self.browser.await_text("9007199254740993")
+        note = "[...document.querySelectorAll('.notes p')].find((one) => one.innerText.includes('of f.csv'))"
+        self.browser.await_true(f"Boolean({note})")
+        self.browser.run(f"{note}.querySelector('button').click()")
+        self.browser.await_text("1 of 1")
         self.assert_sound()
 
     def test_peers_are_drawn_and_ended_and_rights_are_explained(self):

@@ -12,7 +12,7 @@ import { mayAdmin, mayRead, mayWrite, note, ownRights, useShared } from "../stor
 import { copy, Empty, LiveBadge, Problem, useLink, useLoaded, useRepeated, useSeen } from "../parts/basics.js";
 import { Delete, Insert } from "../parts/change.js";
 import { ConflictList, conflictsOf } from "../parts/conflicts.js";
-import { followed, idKey } from "../parts/followed.js";
+import { among, followed, idKey } from "../parts/followed.js";
 import { Columns, useColumns, useFields, useLayout } from "../parts/columns.js";
 import { FieldFilter, Unknown } from "../parts/filter.js";
 import { csv, CSV_TITLE, lines, save } from "../parts/results.js";
@@ -167,7 +167,10 @@ function Documents({ database, collection, head, size }) {
   const open = (/** @type {any} */ row) => go(address(database, "data", [collection, print(row._id)]));
   const narrow = (/** @type {string} */ more) => refine({ where: where.trim() ? `(${where}) AND ${more}` : more });
   const pick = (/** @type {string[]} */ path, /** @type {any} */ value) => narrow(equals(collection, path, value));
-  const chosen = useMemo(() => selected.size === 0 ? [] : (rows ?? []).filter((row) => selected.has(idKey(row._id))), [rows, selected]);
+  const chosen = useMemo(() => {
+    const isChosen = among(selected);
+    return selected.size === 0 ? [] : (rows ?? []).filter(({ _id }) => isChosen(_id));
+  }, [rows, selected]);
   const taken = chosen.length ? chosen : rows ?? [];
   const tellPart = () => { if (chosen.length === 0 && total > taken.length) note(`The file has the ${grouped(taken.length)} documents shown, of ${grouped(total)}; "mimeo export" has all`); };
 

@@ -193,10 +193,11 @@ function History({ database, collection, id, offset, now }) {
     <ol>${entries.map((entry) => html`<li key=${entry.transactionId}>
       <header><b>${by(entry)}</b>${entry.user && entry.peer ? html` <span class="quiet">on ${device(entry.peer)}</span>` : ""}
         <${Time} at=${Date.parse(entry.time)} /> <span class="quiet">offset ${grouped(Number(entry.transactionId))}</span>
-        ${now && mayWrite(database, collection) && entry.changes.every((/** @type {any} */ one) => one.path.length > 0) && html`<button type="button" onClick=${() => restore(entry).catch((error) => note(`Not restored: ${error.message}`))}>Take back</button>`}</header>
+        ${now && mayWrite(database, collection) && entry.changes.every((/** @type {any} */ one) => one.path.length > 0) && entry.changes.some((/** @type {any} */ one) => one.written === undefined) && html`<button type="button" onClick=${() => restore(entry).catch((error) => note(`Not restored: ${error.message}`))}>Take back</button>`}</header>
       <ul>${entry.changes.slice(0, 200).map((/** @type {any} */ one) => html`<li key=${one.path.join("\u0000") + one.action}>
         <code>${one.path.length ? pathText(one.path) : "document"}</code> <span class="badge">${one.action}</span>
-        ${one.old !== undefined && html`<del>${preview(one.old, 300)}</del>`} ${one.new !== undefined && html`<ins>${preview(one.new, 300)}</ins>`}
+        ${one.written !== undefined ? html`<ins>${preview(one.written, 300)}</ins> <span class="quiet">while <code>${preview(one.new, 300)}</code> shows</span>`
+        : html`${one.old !== undefined && html`<del>${preview(one.old, 300)}</del>`} ${one.new !== undefined && html`<ins>${preview(one.new, 300)}</ins>`}`}
         ${one.concurrentWith && html` <span class="badge state-behind" title="Whoever wrote this did not know of the other write">${atTheSameTime(one.concurrentWith)}</span>`}</li>`)}</ul></li>`)}</ol>
     ${found.value?.more && html`<button type="button" onClick=${() => { setOlder(entries); setBefore(Number(entries[entries.length - 1].transactionId)); }}>Earlier</button>`}
   </section>`;

@@ -126,7 +126,7 @@ function Change({ database, line, close }) {
   const others = changes.filter((one) => one.concurrentWith);
   return html`<${Dialog} title=${`${line.method} of ${idText(line.id)}`} wide close=${close}>
     <p>${line.time} · offset ${grouped(offset)} · user ${line.user ?? "–"} · device ${line.peer ? html`<span title=${line.peer}>${device(line.peer)}</span>` : "–"}</p>
-    ${others.map((one) => html`<p key=${print(one.path) + one.action}><code>${pathText(one.path) || "document"}</code> was written <span class="badge state-behind">${atTheSameTime(one.concurrentWith)}</span></p>`)}
+    ${others.map((one) => html`<p key=${print(one.path) + one.action}><code>${pathText(one.path) || "document"}</code> was written <span class="badge state-behind">${atTheSameTime(one.concurrentWith)}</span>${one.written !== undefined && html` as <ins>${preview(one.written, 300)}</ins>`}</p>`)}
     <${Compared} before=${line.oldValue} after=${line.value} />
     <div class="actions"><a class="button" href=${address(database, "data", [line.collection, print(line.id)])} onClick=${close}>Open the document</a>
       ${mayWrite(database, line.collection) && html`<${Undo} database=${database} offset=${offset} title="Undo the whole operation" />`}</div></${Dialog}>`;

@@ -49,13 +49,17 @@ export function Insert({ database, collection, like, close }) {
     if (!file || !target) return file && setProblem({ code: "COLLECTION", message: "Name the collection first" });
     setProblem(null);
     let done = 0;
+    /** @type {any[]} */
+    const answers = [];
+    const undo = async () => { for (const answer of answers.reverse()) await undoWhole(database, answer); };
     try {
       const documents = documentsOf(file.name, await file.text());
       for (; done < documents.length; done += BATCH) {
         setProgress({ done, all: documents.length });
-        await insert(database, target, documents.slice(done, done + BATCH));
+        const { transactionId } = await insert(database, target, documents.slice(done, done + BATCH));
+        answers.push({ transactionId });
       }
-      note(`Inserted ${counted(documents.length, "document")} of ${file.name}`);
+      note(`Inserted ${counted(documents.length, "document")} of ${file.name}`, { undo });
       close(target);
     } catch (error) {
       const { message } = /** @type {Error} */ (error);

@@ -14,6 +14,13 @@ const ASKED = 500;
 /** A text for an id, the same for equal ones. @param {any} id */
 export function idKey(id) { return typeof id === "string" ? `"${id}` : print(id); }
 
+/** Whether an id is among those of the keys: a test for many rows, which makes no key of a text. @param {Set<string>} keys @returns {(id: any) => boolean} */
+export function among(keys) {
+  const texts = new Set([...keys].filter((key) => key.startsWith("\"")).map((key) => key.slice(1)));
+  const hasOthers = texts.size < keys.size;
+  return (id) => typeof id === "string" ? texts.has(id) : hasOthers && keys.has(idKey(id));
+}
+
 const encoder = new TextEncoder();
 
 /** Texts in the order of their UTF-8 bytes. @param {string} a @param {string} b */
@@ -44,14 +51,12 @@ export function merged(rows, changed, found, { path, isDescending, most }) {
   const left = new Map(found.map((row) => [idKey(row._id), row]));
   const valueOf = (/** @type {any} */ row) => path?.reduce((/** @type {any} */ value, part) => value?.[part], row);
   const isFull = rows.length >= most;
-  // Of many rows few have changed: those are looked for without making a key of each.
-  const texts = new Set([...changed].filter((key) => key.startsWith("\"")).map((key) => key.slice(1)));
-  const hasOthers = texts.size < changed.size;
+  const hasChanged = among(changed);
   let next = rows.slice();
   let gone = 0;
   for (let at = 0; at < rows.length; at += 1) {
     const id = rows[at]._id;
-    if (typeof id === "string" ? !texts.has(id) : !hasOthers || !changed.has(idKey(id))) continue;
+    if (!hasChanged(id)) continue;
     const now = left.get(idKey(id));
     const stays = now !== undefined && path !== null && same(valueOf(rows[at]), valueOf(now));
     // Another row comes after the last one, which only the server knows.
