@@ -51,7 +51,10 @@ export function network(sessions, graph) {
   }
   for (const peer of graph?.peers ?? []) {
     const node = nodes.get(peer.peerKey) ?? { key: peer.peerKey, name: "", about: "", session: null, peer: null };
-    nodes.set(peer.peerKey, { ...node, peer, name: peer.deviceName || node.name || peer.peerKey.slice(0, 12), about: [peer.os, node.session?.userID ?? peer.userID].filter(Boolean).join(" · ") });
+    // Of several with one name each has the beginning of its key too.
+    const named = device(peer.peerKey);
+    const own = peer.deviceName && named.startsWith(peer.deviceName) ? named : peer.deviceName;
+    nodes.set(peer.peerKey, { ...node, peer, name: own || node.name || peer.peerKey.slice(0, 12), about: [peer.os, node.session?.userID ?? peer.userID].filter(Boolean).join(" · ") });
   }
   const links = new Map();
   const all = [...(graph?.connections ?? []), ...(graph?.peers ?? []).flatMap((/** @type {any} */ peer) => peer.connections ?? [])];
