@@ -273,6 +273,11 @@ class Work(ConsolePages):
             self.go(table + "&sort=n%20DESC")
             self.browser.await_true(f"document.querySelector('.table-row')?.innerText.includes('row {count - 1}')", 180)
 
+        def narrow():
+            leave()
+            self.go(f"{table}&where=n%20%3C%20{count // 2}")
+            self.browser.await_text(f"{count // 2:,} of {count // 2:,}", 180)
+
         def change():
             mark = f"changed {next(marks)}"
             self.browser.run("document.querySelector('.table').scrollTop = 0")
@@ -313,6 +318,7 @@ class Work(ConsolePages):
         for name in ("NDJSON", "CSV"):
             self.assert_short_tasks(f"an export as {name}", lambda: export(name))
         self.assert_short_tasks("a sort", sort)
+        self.assert_short_tasks("a filter", narrow)
         self.assert_short_tasks("all rows of a statement", every_row)
         for name, place in (("Tree", ".branch"), ("JSON", "pre"), ("Chart", ".line"), ("Table", ".table")):
             self.assert_short_tasks(f"the rows as {name}", lambda: view(name, place))

@@ -120,8 +120,8 @@ export function words(text) {
   });
 }
 
-/** Whether rows of a statement's answer may be left unread, and asked for again: no other one changes nothing, and has its rows alone. @param {string} statement */
-export function isQuery(statement) { return words(statement)[0]?.word.toUpperCase() === "SELECT"; }
+/** The word that says what a statement does. @param {string} statement */
+export function firstWord(statement) { return words(statement)[0]?.word.toUpperCase() ?? ""; }
 
 /** Ways of INSERT that change the documents which are there. */
 const OVER = ["UPDATE", "MERGE", "UPDATE_LOCAL_DIFF"];

@@ -3,7 +3,7 @@
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { client, execute, executeRows } from "../api.js";
-import { changeOf, isQuery } from "../dql.js";
+import { changeOf, firstWord } from "../dql.js";
 import { parse, print } from "../exact.js";
 import { counted, duration, grouped, moment } from "../format.js";
 import { refine, route } from "../route.js";
@@ -92,10 +92,10 @@ export function Query({ database }) {
         return setRun((/** @type {any} */ old) => ({ ...old, isLive: false }));
       }
       const told = (/** @type {number} */ count) => setRun((/** @type {any} */ old) => ({ ...old, count }));
-      // A write's rows come once, and the last row of a profile has the plan.
-      const isProfile = /^\s*PROFILE\b/i.test(statement);
+      // Only a query can be asked again: a write's rows come once. The last row of a profile has the plan.
+      const verb = firstWord(statement);
       const { rows, count, last, envelope } = await executeRows(database, statement, given, {
-        most: isProfile || isQuery(statement) ? most : Infinity, isWhole: isProfile, asOf: /^\d+$/.test(at) ? Number(at) : at, signal, told,
+        most: ["SELECT", "PROFILE"].includes(verb) ? most : Infinity, isWhole: verb === "PROFILE", asOf: /^\d+$/.test(at) ? Number(at) : at, signal, told,
       });
       if (at === "") setHead(envelope ? Number(envelope.transactionId) : await headOf(database, signal));
       const plan = ["explain", "profile", "advise"].includes(envelope?.queryType) || planOf(last)?.["#operator"] ? last : null;
