@@ -176,6 +176,25 @@ class Answers(ConsolePages):
         self.assertEqual(self.server.query("SELECT * FROM rows ORDER BY _id"), rows)
         self.assert_sound()
 
+    def test_a_live_statement_that_was_stopped_keeps_its_rows(self):
+        self.insert("rows", [{"_id": index} for index in range(3)])
+        self.enter()
+        self.go("query")
+        self.browser.await_true("Boolean(document.querySelector('main .CodeMirror'))")
+        self.browser.click("Live", "main label")
+        self.run_statement("SELECT * FROM rows")
+        self.browser.await_text("3 rows")
+        self.server.execute("INSERT INTO rows DOCUMENTS ({'_id': 3})")
+        self.browser.await_text("4 rows")
+        self.browser.click("Stop")
+        self.browser.await_text("live until it was stopped, at offset 2")
+        self.assertIn("4 rows", self.browser.text)
+        # A statement that changes something is none to follow.
+        self.run_statement("DELETE FROM rows")
+        self.browser.await_true("Boolean(document.querySelector('main .problem'))")
+        self.assertEqual(len(self.server.query("SELECT * FROM rows")), 4)
+        self.assert_sound()
+
     def test_columns_of_results_are_hidden_and_stay_so(self):
         self.insert("rows", [{"_id": index, "n": index, "text": "x"} for index in range(3)])
         self.enter()

@@ -142,7 +142,7 @@ export function Query({ database }) {
     ${run && !run.error && (run.isRunning || run.rows) && html`<p class="outcome" role="status">${run.isRunning ? html`<${Running} begun=${run.begun} count=${run.count} />` : run.isLive
       ? html`<${LiveBadge} link=${link} /> at offset ${grouped(run.transactionId)}`
       : run.more ? `The first ${counted(run.rows.length, "row")} in ${duration(run.took)}; there are more`
-      : html`${run.type} in ${duration(run.took)}, at offset ${grouped(Number(run.transactionId))}${run.ids?.length ? `, ${counted(run.ids.length, "document")} changed` : ""}`}
+      : html`${run.took === null ? "live until it was stopped" : `${run.type} in ${duration(run.took)}`}, at offset ${grouped(Number(run.transactionId))}${run.ids?.length ? `, ${counted(run.ids.length, "document")} changed` : ""}`}
       ${!run.isRunning && run.ids?.length > 0 && html` <${Undo} key=${run.transactionId} database=${database} offset=${Number(run.transactionId)} />`}</p>`}
     ${run?.rows && !run.error && (run.rows.length > 0 || !(run.plan || run.ids?.length)) && html`<${Results} name=${database} rows=${run.rows} total=${run.total} view=${view} setView=${setView} more=${run.isRunning ? null : run.more} />`}
     ${!run && html`<${Empty} title="Write a statement"><p><kbd>Ctrl Enter</kbd> runs it, or the part that is selected. <kbd>Ctrl Space</kbd> completes.</p></${Empty}>`}
