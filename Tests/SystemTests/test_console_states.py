@@ -158,7 +158,7 @@ class Answers(ConsolePages):
         for statement, args, question in (
             ("DELETE FROM rows WHERE n >= :least ORDER BY _id LIMIT :most", {"least": 5, "most": 4}, "Delete 4 documents of rows?"),
             ("DELETE FROM rows LIMIT 5 OFFSET 17", {}, "Delete 3 documents of rows?"),
-            ("INSERT INTO rows DOCUMENTS (:a), ({'_id': 2, 'n': f(1, 2)}), ({'_id': 3}) ON ID CONFLICT DO UPDATE", {"a": {"_id": 1}}, "Insert or change 3 documents of rows?"),
+            ("INSERT INTO rows DOCUMENTS (:a), ({'_id': 2, 'n': [1, 2]}), ({'_id': 3}) ON ID CONFLICT DO UPDATE", {"a": {"_id": 1}}, "Insert or change 3 documents of rows?"),
             ("INSERT INTO rows SELECT * FROM others WHERE n < 0 ORDER BY _id LIMIT 8 ON ID CONFLICT DO MERGE", {}, "Insert or change 8 documents of rows?"),
             ("INSERT INTO rows SELECT _id, COUNT(*) AS n FROM others GROUP BY _id ON ID CONFLICT DO UPDATE_LOCAL_DIFF", {}, "Insert or change documents of rows?"),
         ):
@@ -166,6 +166,14 @@ class Answers(ConsolePages):
             self.browser.await_text(question)
             self.browser.press("Escape")
             self.browser.await_true("!document.querySelector('dialog')")
+        # A mistake is told at its place, not asked about.
+        for statement, told in (("DELETE FROM rows WHERE n >", "found the end"), ("UPDATE rows SET n = 5 WHER n > 2", "did you mean WHERE?"), ("DELETE FROM rows; DELETE FROM rows", "only one statement"), ("-- all\nPROFILE DELETE FROM rows LIMIT x", "LIMIT")):
+            self.run_statement(statement)
+            self.browser.await_true(f"document.querySelector('main .problem')?.innerText.includes({json.dumps(told)})")
+            self.assertFalse(self.browser.run("Boolean(document.querySelector('dialog'))"), statement)
+        self.run_statement("/* two\nlines */ UPDATE rows SET n = 5 WHER n > 2")
+        self.browser.await_text("Line 2, column 32.")
+        self.browser.await_true("document.querySelector('.wrong')?.innerText === 'WHER'")
         self.assertEqual(self.server.query("SELECT * FROM rows ORDER BY _id"), rows)
         self.run_statement("INSERT INTO rows SELECT * FROM others ON ID CONFLICT DO UPDATE")
         self.browser.click("Insert or change 15", "dialog button")

@@ -131,10 +131,27 @@ const OVER = ["UPDATE", "MERGE", "UPDATE_LOCAL_DIFF"];
  * @typedef {object} Change
  * @property {string} verb
  * @property {string} of
+ * @property {string} explain The statement that tells a mistake of it without executing it.
+ * @property {(details: any) => any} placed The place of such a mistake, as it is in the text.
  * @property {string | null} count The statement that counts them; null where none does.
  * @property {(found: number, args: Record<string, any>) => number} left How many of those that it counts LIMIT and OFFSET leave.
  * @property {number | null} number How many there are, where the text says so.
  */
+
+const EXPLAIN = "EXPLAIN ";
+
+/**
+ * A statement that is explained where it stands, behind its comments.
+ * @param {string} text @param {number} at Its first word. @param {number | null} profile PROFILE before it.
+ */
+function explained(text, at, profile) {
+  if (profile !== null) return { explain: `${text.slice(0, profile)}EXPLAIN${text.slice(profile + EXPLAIN.length - 1)}`, placed: (/** @type {any} */ details) => details };
+  const line = text.slice(0, at).split("\n").length;
+  return {
+    explain: text.slice(0, at) + EXPLAIN + text.slice(at),
+    placed: (/** @type {any} */ details) => details?.line === line ? { ...details, column: details.column - EXPLAIN.length } : details,
+  };
+}
 
 /**
  * What a statement would change, if it is one that changes documents which are there. Null for every other one.
@@ -154,6 +171,7 @@ export function changeOf(statement) {
     return Number.isNaN(value) ? otherwise : value;
   };
   const change = {
+    ...explained(text, all[first]?.at ?? 0, first === 1 ? all[0].at : null),
     left: (/** @type {number} */ found, /** @type {Record<string, any>} */ args) => Math.min(Math.max(0, found - bound("OFFSET", 0, args)), bound("LIMIT", Infinity, args)),
     number: null,
   };
@@ -172,7 +190,7 @@ export function changeOf(statement) {
 
 /**
  * What an INSERT would change: null for one that leaves the documents which are there.
- * @param {any[]} all @param {(...names: string[]) => number} clause @param {(from: number, to: number) => string} part @param {Pick<Change, "left" | "number">} change
+ * @param {any[]} all @param {(...names: string[]) => number} clause @param {(from: number, to: number) => string} part @param {Pick<Change, "explain" | "placed" | "left" | "number">} change
  * @returns {Change | null}
  */
 function insertionOver(all, clause, part, change) {

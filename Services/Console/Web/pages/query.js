@@ -75,16 +75,16 @@ export function Query({ database }) {
     setRun((/** @type {any} */ old) => ({ ...old, isRunning: true, error: null, begun, count: 0 }));
     remember(database, statement, args);
     const change = isSure || follows || at !== "" ? null : changeOf(statement);
-    if (change) {
-      const { count, problem } = await countOf(database, change, given, signal);
-      // Whoever has stopped it has said so, or has begun another one.
-      if (signal.aborted) return;
-      if (count === null || count > 1) {
-        setRun(null);
-        return setAsked({ ...change, count, problem, act: () => start(statement, false, { isSure: true }) });
-      }
-    }
     try {
+      if (change) {
+        const { count, problem } = await countOf(database, change, given, signal);
+        // Whoever has stopped it has said so, or has begun another one.
+        if (signal.aborted) return;
+        if (count === null || count > 1) {
+          setRun(null);
+          return setAsked({ ...change, count, problem, act: () => start(statement, false, { isSure: true }) });
+        }
+      }
       if (follows) {
         for await (const { rows, transactionId } of client(database).observe(statement, given, { signal, onConnection })) {
           setRun({ statement, rows, transactionId, isLive: true, took: null, warnings: [] });
@@ -153,15 +153,19 @@ export function Query({ database }) {
 }
 
 /**
- * How many documents a statement would change; null, and why, where that is not known.
+ * How many documents a statement would change; null, and why, where that is not known. It throws a mistake of it.
  * @param {string} database @param {import("../dql.js").Change} change @param {any} args @param {AbortSignal} signal
  */
 async function countOf(database, change, args, signal) {
+  // A mistake of it is told at its place, and nothing is asked.
+  await execute(database, change.explain, args, { signal, quiet: true }).catch((error) => {
+    if (error.status === 400) throw Object.assign(error, { details: change.placed(error.details) });
+  });
   if (change.count === null) return { count: change.number, problem: null };
   try {
     const { items } = await execute(database, change.count, args, { signal, quiet: true });
     return { count: change.left(Number(items[0] ?? 0), args), problem: null };
-  } catch (error) { return { count: null, problem: error }; }
+  } catch (problem) { return { count: null, problem }; }
 }
 
 /** The question before a statement that changes more than one document. @param {{asked: any, close: () => void}} props */
