@@ -242,7 +242,8 @@ let checks: [Target] = [
     tests(
         "BackupTests",
         [
-            "Backup", "OperationLog", "Postgres", "Replica", "CRDT", "DQL", "Machine", "TestSupport", logging,
+            "Backup", "OperationLog", "Postgres", "Replica", "CRDT", "DQL", "Machine", "LogFakes",
+            "TestSupport", logging,
         ],
         exclude: ["Fixtures"]),
     tests("WriteAheadTests", ["WriteAhead", "FaultDisk", "TestSupport", grdb]),

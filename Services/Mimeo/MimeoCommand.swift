@@ -18,7 +18,8 @@ public struct MimeoCommand: AsyncParsableCommand {
             ExportCommand.self, ObserveCommand.self, ChangesCommand.self, PeerCommand.self,
             CanaryCommand.self,
             AdminCommand.self, SupportBundleCommand.self,
-            BackupCommand.self, RestoreCommand.self, VerifyCommand.self, DoctorCommand.self,
+            BackupCommand.self, RestoreCommand.self, DatabaseCommand.self, VerifyCommand.self,
+            DoctorCommand.self,
             UpgradeCommand.self,
         ])
 

@@ -152,7 +152,8 @@ public struct QueryError: Error, Equatable, Sendable {
         case let error as ReplicaError where error.code == .damaged || error.code == .brokenLog:
             QueryError(.damaged, error.code.rawValue)
         // The log's own answer says where.
-        case let error as OperationLogError where error.code == .corrupt || error.code == .corruptSnapshot:
+        case let error as OperationLogError
+        where [.corrupt, .corruptSnapshot, .moved].contains(error.code):
             error
         case let error as ReplicaError
         where [.documentTooLarge, .transactionTooLarge, .invalidCollection].contains(error.code):

@@ -20,6 +20,11 @@ enum Limits {
     static let actorsAtOnce = 2_000
     /// How often the copy of one database begins again because the log was truncated meanwhile.
     static let copyAttempts = 5
+    /// Operations that a move leaves for the time in which nothing is written: a fraction of a second.
+    static let moveRest: UInt64 = 1_000
+    /// Rounds without fewer operations to copy than before, after which a move closes the former log: as many
+    /// come as are copied.
+    static let moveRounds = 3
     /// Characters of a passphrase, at least.
     static let passphraseCharacters = 12
     /// Bytes of a passphrase file.

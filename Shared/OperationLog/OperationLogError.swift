@@ -55,6 +55,9 @@ public enum OperationLogErrorCode: String, Sendable, CaseIterable {
     /// The server was replaced by a promoted standby, which this process has met. It is neither read nor
     /// written.
     case replaced = "LOG-0312"
+    /// The database was moved to another log, or is about to be served from there. Nothing was stored; the
+    /// message names the address that the operator gave. Reads continue.
+    case moved = "LOG-0313"
 
     /// The entry at `offset` is missing, damaged, or does not follow its predecessor; without an offset, the
     /// file is damaged as a whole. It is not served.

@@ -8,12 +8,19 @@ import CRDT
 /// of the log before are not positions of this one.
 ///
 /// A draft is an ordinary database for `append`, `beginSnapshot`, `add`, `finish`, `read` and `head`.
+///
+/// A database moves to another log in the same way, and keeps its identity: its former log is closed to
+/// appends before the draft gets its name, so at no time do two logs take writes.
 public protocol RestorableLog: OperationLog {
     /// Makes a draft of a database.
-    /// - Parameter start: the place whose entries, with all before it, are only in a snapshot that follows;
-    ///   offset 0 for a log that begins with its first entry.
-    /// - Throws: `LOG-0102`, `LOG-0302` while another restore of this database runs.
-    func beginRestore(of database: DatabaseID, after start: Offset, hash: UInt64) async throws -> DatabaseID
+    /// - Parameters:
+    ///   - start: the place whose entries, with all before it, are only in a snapshot that follows; offset 0
+    ///     for a log that begins with its first entry.
+    ///   - logID: the identity of a log that is moved, all of whose positions stay valid.
+    /// - Throws: `LOG-0102`, `LOG-0103` while another restore of this database runs.
+    func beginRestore(
+        of database: DatabaseID, after start: Offset, hash: UInt64, as logID: LogID
+    ) async throws -> DatabaseID
 
     /// Registers actors whose operations are not among the entries of a draft.
     func register(_ actors: [ActorID: FrontierEntry], in draft: DatabaseID) async throws
@@ -27,6 +34,26 @@ public protocol RestorableLog: OperationLog {
 
     /// Returns whether another process, or another opening in this one, uses the log.
     func hasOtherUsers() async throws -> Bool
+
+    /// Refuses every later append to a database with `LOG-0313`, durably and in every process, those of
+    /// earlier builds included. Reads go on. Nothing changes if it was moved to that place before.
+    /// - Throws: `LOG-0313` if it was moved to another place.
+    func close(_ database: DatabaseID, movedTo place: NewPlace) async throws
+
+    /// Takes appends to a database again.
+    func reopen(_ database: DatabaseID) async throws
+
+    /// The place that a database was moved to; nil while appends are taken.
+    func newPlace(of database: DatabaseID) async throws -> NewPlace?
+}
+
+extension RestorableLog {
+    /// Makes a draft of a database under a new identity.
+    public func beginRestore(
+        of database: DatabaseID, after start: Offset, hash: UInt64
+    ) async throws -> DatabaseID {
+        try await beginRestore(of: database, after: start, hash: hash, as: .random())
+    }
 }
 
 /// A draft of a database: its hidden name, and the row that a driver begins it with.
@@ -36,7 +63,7 @@ package struct RestoreDraft: Sendable {
 
     /// The draft's name.
     package let name: DatabaseID
-    /// A new one: positions of the log before are not positions of this one.
+    /// A new one for a restored log: positions of the log before are not positions of this one.
     package let logID: LogID
     /// The head, up to which everything is truncated and settled.
     package let start: Offset
@@ -47,13 +74,14 @@ package struct RestoreDraft: Sendable {
 
     /// - Parameters: as of `beginRestore`.
     /// - Throws: `LOG-0102`.
-    package init(of database: DatabaseID, after start: Offset, hash: UInt64) throws(OperationLogError) {
+    package init(
+        of database: DatabaseID, after start: Offset, hash: UInt64, as logID: LogID
+    ) throws(OperationLogError) {
         guard database.isValidInLog else {
             throw OperationLogError(.invalidDatabaseID, "no database can have the id \"\(database)\"")
         }
-        (self.database, self.start) = (database, start)
-        name = DatabaseID(Self.prefix + database.text)
-        logID = LogID.random()
+        (self.database, self.start, self.logID) = (database, start, logID)
+        name = Self.name(of: database)
         self.hash = start == 0 ? ChainHash.start(logID) : hash
     }
 
@@ -67,6 +95,9 @@ package struct RestoreDraft: Sendable {
         guard isMade else { throw Self.taken(database) }
         return name
     }
+
+    /// The hidden name of a database's draft.
+    package static func name(of database: DatabaseID) -> DatabaseID { DatabaseID(prefix + database.text) }
 
     /// The name that a draft gets.
     package static func target(of draft: DatabaseID) -> DatabaseID {

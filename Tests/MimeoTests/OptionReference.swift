@@ -45,6 +45,7 @@ struct CommandOptions: Decodable {
         ("mimeo backup follow", BackupCommand.Follow.self),
         ("mimeo backup list", BackupCommand.List.self), ("mimeo backup verify", BackupCommand.Verify.self),
         ("mimeo backup prune", BackupCommand.Prune.self), ("mimeo restore", RestoreCommand.self),
+        ("mimeo database move", DatabaseCommand.Move.self),
         ("mimeo verify", VerifyCommand.self), ("mimeo doctor", DoctorCommand.self),
         ("mimeo upgrade", UpgradeCommand.self),
     ]

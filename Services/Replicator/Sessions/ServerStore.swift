@@ -67,6 +67,9 @@ package struct ServerStore: SessionStore {
             guard await !hub.materializer.hasLostHistory else { throw error }
             let place = error.offset.map { " at offset \($0)" } ?? ""
             return .finish(SyncError(.damaged, "the server's log is damaged\(place): \(error.code.rawValue)"))
+        } catch let error as OperationLogError where error.code == .moved {
+            // The writes stay pending at the peer, which comes back to whoever has its address then.
+            return .finish(SyncError(.unavailable, "\(error.code.rawValue): \(error.message)"))
         }
     }
 

@@ -56,6 +56,8 @@ struct AppendBatch {
     private let touches: TouchIndex
     /// The actors' frontiers before the group.
     private let frontiers: FrontierIndex
+    /// The databases, by number, that are known to have moved.
+    private let moves: [Int64: NewPlace]
     /// Appended rows that are not written yet.
     private var rows: [Row] = []
     /// Bytes of the entries for wake-ups, over all databases.
@@ -78,9 +80,11 @@ struct AppendBatch {
         insertion + repeatElement("(?, ?, ?, ?, ?, ?)", count: rowsAtOnce).joined(separator: ", ")
 
     init(
-        _ db: Database, _ touches: TouchIndex, _ frontiers: FrontierIndex, nowMilliseconds: Int64
+        _ db: Database, _ touches: TouchIndex, _ frontiers: FrontierIndex, moves: [Int64: NewPlace],
+        nowMilliseconds: Int64
     ) throws {
         self.db = db
+        self.moves = moves
         self.touches = touches
         self.frontiers = frontiers
         insertOne = try FastStatement(Self.insertionOfOne, db)
@@ -149,6 +153,7 @@ struct AppendBatch {
     /// database; the rest of the group proceeds.
     private func begin(_ database: DatabaseID) throws -> Part {
         let head = try LogReader.head(db, database: database)
+        if let place = moves[head.number] { throw place.refusal(of: database) }
         let frontier = try KnownFrontier.reading(
             db, database, head, since: frontiers.take(head.number))
         return Part(head: head, start: head.offset, frontier: frontier)

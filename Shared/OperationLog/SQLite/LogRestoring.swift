@@ -6,9 +6,9 @@ import GRDB
 extension SQLiteOperationLog: RestorableLog {
     /// One insert.
     public func beginRestore(
-        of database: DatabaseID, after start: Offset, hash: UInt64
+        of database: DatabaseID, after start: Offset, hash: UInt64, as logID: LogID
     ) async throws -> DatabaseID {
-        let draft = try RestoreDraft(of: database, after: start, hash: hash)
+        let draft = try RestoreDraft(of: database, after: start, hash: hash, as: logID)
         let isMade = try await writing { writer throws(LogWriter.Failure) in
             try writer.change { db in
                 try db.execute(

@@ -8,6 +8,7 @@ import WriteAhead
 ///
 /// The meaning of a failure is decided here, once:
 /// - storage full, lock not granted: rolled back, nothing stored, try again later;
+/// - a database that was moved (`LogMoves`): rolled back, and decided again with those that were not;
 /// - an I/O error anywhere, or any other failure of the COMMIT itself: poisoned, because the pages may or may
 ///   not have reached the disk, and after a failed fsync the kernel may have dropped them;
 /// - damage anywhere: poisoned, because nothing may be written onto it, and it stays damage (`LOG-0401`);
@@ -49,25 +50,42 @@ struct LogWriter: Sendable {
         let isPoisonous: Bool
     }
 
+    private typealias Decided = (
+        results: [Result<[AppendOutcome], OperationLogError>], batch: AppendBatch, WriteAheadIndex.State?
+    )
+
     /// Commits one group.
     /// - Returns: the outcome, the new heads of the databases that grew, and an update of the indexes,
     ///   which must run before the next group begins and need not delay the answers.
     func commit(_ calls: [AppendCall]) -> (GroupOutcome, grown: [GrownHead], note: () -> Void) {
-        do {
-            let (results, batch, before) = try transaction { db in
+        var decided = decide(calls, asksForMoves: false)
+        // A database that was moved has refused the whole group: nobody asks for moves without a reason.
+        if case .failure(let failure) = decided, failure.error.code == .moved {
+            decided = decide(calls, asksForMoves: true)
+        }
+        switch decided {
+        case .success(let (results, batch, before)):
+            if let reached = batch.reached { take(durable: reached) }
+            let grown = batch.grownHeads
+            if !grown.isEmpty { heads.publish(grown, after: before) }
+            return (.committed(results), grown, { batch.note() })
+        case .failure(let failure):
+            return (failure.isPoisonous ? .poisoned(failure.error) : .refused(failure.error), [], {})
+        }
+    }
+
+    private func decide(_ calls: [AppendCall], asksForMoves: Bool) -> Result<Decided, Failure> {
+        Result { () throws(Failure) in
+            try transaction { db in
                 let before = heads.state
-                var batch = try AppendBatch(db, touches, frontiers, nowMilliseconds: now())
+                let moves = asksForMoves ? try LogMoves.places(db) : [:]
+                var batch = try AppendBatch(
+                    db, touches, frontiers, moves: moves, nowMilliseconds: now())
                 let results = try calls.map { try batch.apply($0) }
                 try batch.store()
                 if let reached = batch.reached { writeAhead.mark?.note = reached }
                 return ((results, batch, before), batch.grownHeads.isEmpty ? .rollback : .commit)
             }
-            if let reached = batch.reached { take(durable: reached) }
-            let grown = batch.grownHeads
-            if !grown.isEmpty { heads.publish(grown, after: before) }
-            return (.committed(results), grown, { batch.note() })
-        } catch {
-            return (error.isPoisonous ? .poisoned(error.error) : .refused(error.error), [], {})
         }
     }
 
@@ -159,6 +177,8 @@ struct LogWriter: Sendable {
             return Failure(error: OperationLogError(.busy, message), isPoisonous: false)
         case .SQLITE_CORRUPT, .SQLITE_NOTADB:
             return Failure(error: OperationLogError(.corrupt, reason), isPoisonous: true)
+        case .SQLITE_CONSTRAINT where error.extendedResultCode == .SQLITE_CONSTRAINT_TRIGGER:
+            return Failure(error: NewPlace(log: "", address: nil).refusal(), isPoisonous: false)
         case .SQLITE_IOERR:
             return Failure(error: OperationLogError(.commitFailed, reason), isPoisonous: true)
         default:

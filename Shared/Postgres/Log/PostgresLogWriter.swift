@@ -10,7 +10,7 @@ import Synchronization
 /// - the connection is lost while a group is under way: the group may be stored or not (`LOG-0308`). The
 ///   writer continues with a new connection: everything that the server shows after its recovery is
 ///   durable, so the frontier tells whether the group was stored;
-/// - the server refuses: it has undone the whole group (`LOG-0301`, `LOG-0302`, `LOG-0307`).
+/// - the server refuses: it has undone the whole group (`LOG-0301`, `LOG-0302`, `LOG-0307`, `LOG-0313`).
 ///
 /// There is no poisoned state: a server whose fsync fails stops itself, and recovers from its write-ahead
 /// log.
@@ -129,7 +129,7 @@ final class PostgresLogWriter: @unchecked Sendable {
         do throws(PostgresError) {
             isAppended = try group.answer?.get() ?? group.parts.map { _ in false }
         } catch {
-            guard hasEndedHolder(error) else {
+            guard error.isOfMoved || hasEndedHolder(error) else {
                 let failure = failure(error)
                 return (failure.code == .unsupportedFormat ? .poisoned(failure) : .refused(failure), [:])
             }
@@ -180,7 +180,8 @@ final class PostgresLogWriter: @unchecked Sendable {
     }
 
     /// Commits parts that were not sent or not appended. If a lock could not be had because its holder is
-    /// stalled, the holder is ended and the commit retried.
+    /// stalled, the holder is ended and the commit retried. If a database was moved, the parts are committed
+    /// one by one, so that it alone is refused.
     private func commit(_ parts: [GroupPart], _ calls: [AppendCall], _ outcome: inout PartialOutcome) {
         // The failed parts; committed ones stay committed.
         var rest = parts
@@ -194,6 +195,9 @@ final class PostgresLogWriter: @unchecked Sendable {
                     continue
                 }
                 let failure = failure(error)
+                if failure.code == .moved, rest.count > 1 {
+                    return rest.forEach { commit([$0], calls, &outcome) }
+                }
                 for number in rest.flatMap(\.numbers) { outcome.results[number] = .failure(failure) }
                 return
             }
@@ -349,6 +353,7 @@ final class PostgresLogWriter: @unchecked Sendable {
                 .outcomeUnknown, "lost PostgreSQL; the frontier tells if it was stored: \(error.message)")
         }
         switch error.state ?? "" {
+        case PostgresError.moved: return NewPlace(error.message).refusal()
         case "53100": return OperationLogError(.storageFull, "the server's storage is full")
         case "55P03", "40P01", "40001":
             return OperationLogError(.busy, "another process holds the lock of the log: \(error)")

@@ -5,9 +5,9 @@ import OperationLog
 extension PostgresOperationLog: RestorableLog {
     /// One function call and one update.
     public func beginRestore(
-        of database: DatabaseID, after start: Offset, hash: UInt64
+        of database: DatabaseID, after start: Offset, hash: UInt64, as logID: LogID
     ) async throws -> DatabaseID {
-        let draft = try RestoreDraft(of: database, after: start, hash: hash)
+        let draft = try RestoreDraft(of: database, after: start, hash: hash, as: logID)
         let isMade = try await changing { connection in
             let results = try connection.transaction([
                 Connection.Step(

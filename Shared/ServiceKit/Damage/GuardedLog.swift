@@ -14,6 +14,7 @@ import Tracing
 /// - While a change of one commit (an append, a lease, a chunk) waits for long, the status says so
 ///   (`LOG-0311`), and after longer the next ones are refused: a disk that stands still would else hold every
 ///   client until its own patience ends.
+/// - Once all of the log was moved to another one, the status says so (`LOG-0313`).
 /// - An empty log is not begun beside folders of an older one (`OldInstallation`).
 public final class GuardedLog: OperationLog {
     private let inner: any OperationLog
@@ -23,6 +24,8 @@ public final class GuardedLog: OperationLog {
     private let damage = Mutex<OperationLogError?>(nil)
     /// Set while the storage is full, as the last change has shown.
     private let fullness = Mutex<OperationLogError?>(nil)
+    /// Set while the system database is closed for a move, as the last look has shown.
+    private let move = Mutex<OperationLogError?>(nil)
     private let appends: AppendWatch
     private let appendTime = PrometheusRegistry.shared.makeTimer(
         label: "mimeo_log_append_duration_seconds", dimensions: [])
@@ -48,6 +51,10 @@ public final class GuardedLog: OperationLog {
     public var status: LogStatus {
         var status = inner.status
         status.damage = damage.withLock { $0 } ?? status.damage
+        if status.refusal == nil, let moved = move.withLock({ $0 }) {
+            status.refusal = moved
+            status.refusesAtOnce = true
+        }
         if status.refusal == nil, let full = fullness.withLock({ $0 }) {
             status.refusal = full
             // Each append tries again.
@@ -193,6 +200,27 @@ public final class GuardedLog: OperationLog {
             // The server has refused the try for another reason: the next append tells.
         }
         fullness.withLock { $0 = nil }
+    }
+
+    /// Looks whether the log was moved. A log that does not answer has not changed.
+    func lookForMove() async {
+        guard let log = inner as? any RestorableLog else { return }
+        let refusal: OperationLogError?
+        do {
+            refusal = try await log.newPlace(of: SystemDatabase.id)?.refusal(of: SystemDatabase.id)
+        } catch {
+            return
+        }
+        let isNews = move.withLock { known in
+            defer { known = refusal }
+            return known != refusal
+        }
+        guard isNews else { return }
+        if let refusal {
+            logger.error("the log takes no writes any more: \(refusal.message)")
+        } else {
+            logger.notice("the log takes writes again: its move was taken back")
+        }
     }
 
     /// Figures of the PostgreSQL server; nil for a log elsewhere, and while it does not answer.

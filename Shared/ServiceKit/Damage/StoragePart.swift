@@ -40,13 +40,14 @@ public struct StoragePart: ServicePart {
         mount.background("log room") {
             while true {
                 await log.tryAgain()
+                await log.lookForMove()
                 try await Task.sleep(for: Limits.roomInterval)
             }
         }
     }
 
     /// Failing while the log is damaged, a copy was damaged repeatedly, a disk is nearly full, full or
-    /// read-only, temporary files cannot be made, or the log's storage is slow or was replaced.
+    /// read-only, temporary files cannot be made, or the log's storage is slow, was replaced or was moved.
     public func health() async -> HealthCheck {
         if let damage = log.status.damage {
             let place = damage.offset.map { " at offset \($0)" } ?? ""
@@ -80,15 +81,15 @@ public struct StoragePart: ServicePart {
     }
 
     /// The log's refusal because of its storage: it is full, stands still, a commit on it failed, or another
-    /// server has replaced it.
+    /// server or log has replaced it.
     private var storageRefusal: OperationLogError? {
         log.status.refusal.flatMap {
-            [.stalled, .poisoned, .storageFull, .replaced].contains($0.code) ? $0 : nil
+            [.stalled, .poisoned, .storageFull, .replaced, .moved].contains($0.code) ? $0 : nil
         }
     }
 
     /// Not ready while only the reserve is left on a disk, it is full or stands still, a commit on it failed,
-    /// or the server was replaced: writes are refused, or wait.
+    /// the server was replaced, or the log was moved: writes are refused, or wait.
     public func readiness() async -> [Unreadiness] {
         if let refusal = storageRefusal {
             return [Unreadiness(part: name, code: refusal.code.rawValue, message: refusal.message)]

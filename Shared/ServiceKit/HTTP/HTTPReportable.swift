@@ -47,13 +47,17 @@ extension IdentityError: HTTPReportable {
 }
 
 /// The log cannot be read or written at the moment. The log's own message may name hosts and paths, so it
-/// is not sent.
+/// is not sent; that of a move is for clients.
 private struct LogUnavailable: HTTPReportable {
-    let code: OperationLogErrorCode
+    let error: OperationLogError
+    private var code: OperationLogErrorCode { error.code }
 
     var httpStatus: HTTPResponse.Status { .serviceUnavailable }
     var publicCode: String { code.rawValue }
-    var publicMessage: String { "the operation log is not available at the moment; try again shortly" }
+    var publicMessage: String {
+        code == .moved
+            ? error.message : "the operation log is not available at the moment; try again shortly"
+    }
     var httpHeaders: HTTPFields { [.retryAfter: "1"] }
 }
 
@@ -74,7 +78,7 @@ extension OperationLogErrorCode {
     fileprivate var isPassing: Bool {
         switch self {
         case .storageFull, .busy, .commitFailed, .poisoned, .overloaded, .closed, .storageFailed,
-            .outcomeUnknown, .unreachable, .nearlyFull, .stalled:
+            .outcomeUnknown, .unreachable, .nearlyFull, .stalled, .moved:
             true
         default: false
         }
@@ -98,7 +102,7 @@ public enum ErrorAnswer {
     public static func reportable(_ error: any Error) -> any HTTPReportable {
         switch error {
         case let error as any HTTPReportable: error
-        case let error as OperationLogError where error.code.isPassing: LogUnavailable(code: error.code)
+        case let error as OperationLogError where error.code.isPassing: LogUnavailable(error: error)
         case let error as OperationLogError where error.code == .corrupt || error.code == .corruptSnapshot:
             LogDamaged(error: error)
         case is NIOTooManyBytesError: ServiceError(.bodyTooLarge, "the body of the request is too large")
