@@ -172,6 +172,26 @@ struct AdminCommandTests {
         }
     }
 
+    @Test("log lines of a bundle have marks in place of users and addresses, the same one for the same")
+    func people() {
+        let lines = [
+            "T info mimeo: action=GET /x address=10.0.0.7 result=done user=ann smith [ServiceKit] audit",
+            "T info mimeo: action=GET /y address=::1 user=ann smith zone=1 [ServiceKit] audit",
+            #"{"message":"audit","user":"ann smith","address":"10.0.0.7","path":"/user"}"#,
+            #"{"user":"say \"ann smith\"","status":200}"#,
+        ].map(SupportBundleCommand.anonymous)
+        for line in lines {
+            #expect(!line.contains("smith") && !line.contains("10.0.0.7") && !line.contains("::1"), "\(line)")
+        }
+        #expect(lines[0].contains("action=GET /x address=~") && lines[0].hasSuffix(" [ServiceKit] audit"))
+        #expect(lines[1].contains(" zone=1 [ServiceKit] audit"))
+        #expect(lines[2].contains(#""path":"/user"}"#) && lines[3].contains(#"","status":200}"#))
+        let marks = lines[..<3].map { $0.matches(of: /~[0-9a-z]+/).map { String($0.output) } }
+        #expect(marks.map(\.count) == [2, 2, 2])
+        #expect(marks[0][1] == marks[1][1] && marks[0][1] == marks[2][0] && marks[0][0] == marks[2][1])
+        #expect(marks[0][0] != marks[0][1])
+    }
+
     @Test("a bundle in which a secret is found is not written; its archive is one that tar reads")
     func bundles() {
         let key = "mimeo_0123456789abcdef_" + String(repeating: "a", count: 43)

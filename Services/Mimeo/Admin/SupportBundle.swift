@@ -11,8 +11,9 @@ struct SupportBundleCommand: AsyncParsableCommand {
             "Collect versions, settings, health, metrics, log lines and lags of a server in a tar file.",
         discussion: """
             The bundle has no documents, no statements and no secrets: the server leaves them out, and a \
-            bundle in which the credential or a password were found would not be written. It needs a \
-            credential with the role read.
+            bundle in which the credential or a password were found would not be written. Users and \
+            addresses in log lines are marks, the same one for the same user. It needs a credential with \
+            the role read.
             """)
 
     @OptionGroup var server: AdminTarget
@@ -45,7 +46,7 @@ struct SupportBundleCommand: AsyncParsableCommand {
             if file.hasSuffix("log.txt"),
                 let lines = try? JSONText.parse(Array(text.utf8))["lines"]?.arrayValue
             {
-                text = lines.compactMap(\.stringValue).map { $0 + "\n" }.joined()
+                text = lines.compactMap(\.stringValue).map { Self.anonymous($0) + "\n" }.joined()
             }
             files.append((file, text))
         }
@@ -55,6 +56,23 @@ struct SupportBundleCommand: AsyncParsableCommand {
         let path = output ?? "mimeo-support.tar"
         try Self.write(Data(Tar.archive(of: files)), to: OutputFile(path))
         LineWriter.standardOutput.write(text: "\(path): \(files.count) files")
+    }
+
+    /// A line of the log without the people in it. A user or an address becomes a mark, which is the same for
+    /// the same one in this process, and says nothing in another.
+    static func anonymous(_ line: String) -> String {
+        func mark(_ value: Substring) -> String {
+            "~" + String(UInt(bitPattern: String(value).hashValue), radix: 36).prefix(8)
+        }
+        if line.hasPrefix("{") {
+            return line.replacing(/"(user|address)":"((?:[^"\\]|\\.)*)"/) {
+                "\"\($0.output.1)\":\"\(mark($0.output.2))\""
+            }
+        }
+        // A value may have spaces: it ends before the next field, or before the source.
+        return line.replacing(#/ (user|address)=(.*?)(?= [A-Za-z_]+=| \[)/#) {
+            " \($0.output.1)=\(mark($0.output.2))"
+        }
     }
 
     /// Only its owner may read it.
