@@ -1,11 +1,11 @@
-internal import CMimeo
+public import CMimeo
 import CRDT
 import DittoSwift
 import Foundation
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_attach_bytes(
+public func mimeo_attach_bytes(
     _ database: mimeo_handle, _ bytes: UnsafeRawPointer!, _ size: Int, _ metadata: UnsafeRawPointer!,
     _ metadataSize: Int, _ flags: UInt32, _ result: UnsafeMutablePointer<mimeo_result>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
@@ -21,9 +21,9 @@ func mimeo_attach_bytes(
     }
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_attach_file(
+public func mimeo_attach_file(
     _ database: mimeo_handle, _ path: UnsafePointer<CChar>!, _ pathSize: Int, _ metadata: UnsafeRawPointer!,
     _ metadataSize: Int, _ flags: UInt32, _ result: UnsafeMutablePointer<mimeo_result>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
@@ -56,9 +56,9 @@ private func attach(
         format: made.format.rawValue, is_write: 0)
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_fetch(
+public func mimeo_fetch(
     _ database: mimeo_handle, _ token: UnsafeRawPointer!, _ tokenSize: Int, _ flags: UInt32,
     _ callback: mimeo_callback!, _ context: UnsafeMutableRawPointer!,
     _ fetch: UnsafeMutablePointer<mimeo_handle>!, _ error: UnsafeMutablePointer<mimeo_error>!
@@ -102,9 +102,9 @@ private func heard(
     }
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_attachment_bytes(
+public func mimeo_attachment_bytes(
     _ attachment: mimeo_handle, _ result: UnsafeMutablePointer<mimeo_result>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
@@ -114,9 +114,9 @@ func mimeo_attachment_bytes(
     }
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_attachment_copy(
+public func mimeo_attachment_copy(
     _ attachment: mimeo_handle, _ path: UnsafePointer<CChar>!, _ pathSize: Int,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {

@@ -1,13 +1,13 @@
-internal import CMimeo
+public import CMimeo
 import CRDT
 import DittoSwift
 import Foundation
 import Machine
 import Synchronization
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_observe(
+public func mimeo_observe(
     _ database: mimeo_handle, _ statement: UnsafePointer<CChar>!, _ statementSize: Int,
     _ arguments: UnsafeRawPointer!, _ argumentsSize: Int, _ flags: UInt32, _ callback: mimeo_callback!,
     _ context: UnsafeMutableRawPointer!, _ observer: UnsafeMutablePointer<mimeo_handle>!,
@@ -31,9 +31,9 @@ func mimeo_observe(
     }
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_watch(
+public func mimeo_watch(
     _ database: mimeo_handle, _ kind: Int32, _ flags: UInt32, _ callback: mimeo_callback!,
     _ context: UnsafeMutableRawPointer!, _ watcher: UnsafeMutablePointer<mimeo_handle>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
@@ -84,9 +84,9 @@ func plain(_ encodable: some Encodable) -> Value {
     (try? JSONText.parse([UInt8](JSONEncoder().encode(encodable)))) ?? .null
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_next_event(
+public func mimeo_next_event(
     _ source: mimeo_handle, _ milliseconds: Int32, _ event: UnsafeMutablePointer<mimeo_event>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
@@ -100,9 +100,9 @@ func mimeo_next_event(
     }
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_event_fd(
+public func mimeo_event_fd(
     _ source: mimeo_handle, _ descriptor: UnsafeMutablePointer<Int32>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
@@ -111,9 +111,9 @@ func mimeo_event_fd(
     }
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_wake(_ source: mimeo_handle, _ error: UnsafeMutablePointer<mimeo_error>!) -> mimeo_status {
+public func mimeo_wake(_ source: mimeo_handle, _ error: UnsafeMutablePointer<mimeo_error>!) -> mimeo_status {
     call(error) { try events(of: HandleTable.shared.object(source), source).polled.wake() }
 }
 
@@ -170,9 +170,9 @@ final class LogTap: Held {
     }
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_logs(
+public func mimeo_logs(
     _ level: Int32, _ flags: UInt32, _ callback: mimeo_callback!, _ context: UnsafeMutableRawPointer!,
     _ log: UnsafeMutablePointer<mimeo_handle>!, _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
@@ -198,9 +198,9 @@ private func logLevel(_ level: Int32) throws -> DittoLogLevel {
     return found
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_log_level(_ level: Int32, _ error: UnsafeMutablePointer<mimeo_error>!) -> mimeo_status {
+public func mimeo_log_level(_ level: Int32, _ error: UnsafeMutablePointer<mimeo_error>!) -> mimeo_status {
     call(error) {
         if level != 0 { DittoLogger.minimumLogLevel = try logLevel(level) }
         DittoLogger.isEnabled = level != 0

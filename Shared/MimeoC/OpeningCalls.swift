@@ -1,26 +1,26 @@
-internal import CMimeo
+public import CMimeo
 import CRDT
 import DittoSwift
 import Foundation
 
 // The functions of `include/mimeo.h`, which documents them. The compiler holds each against its declaration.
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_abi_version() -> UInt32 { UInt32(MIMEO_ABI_VERSION) }
+public func mimeo_abi_version() -> UInt32 { UInt32(MIMEO_ABI_VERSION) }
 
 /// The text stays where it is for the life of the process.
 private let version = Bytes(Array(Ditto.version.utf8) + [0])
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_version() -> UnsafePointer<CChar>! {
+public func mimeo_version() -> UnsafePointer<CChar>! {
     version.start.map { UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self) }
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_open(
+public func mimeo_open(
     _ config: UnsafeRawPointer!, _ configSize: Int, _ flags: UInt32,
     _ database: UnsafeMutablePointer<mimeo_handle>!, _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
@@ -48,24 +48,26 @@ func mimeo_open(
     }
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_close(_ database: mimeo_handle, _ error: UnsafeMutablePointer<mimeo_error>!) -> mimeo_status {
+public func mimeo_close(_ database: mimeo_handle, _ error: UnsafeMutablePointer<mimeo_error>!) -> mimeo_status
+{
     call(error) {
         _ = try HandleTable.shared.object(database, as: Database.self)
         try HandleTable.shared.remove(database).end()
     }
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_release(_ handle: mimeo_handle, _ error: UnsafeMutablePointer<mimeo_error>!) -> mimeo_status {
+public func mimeo_release(_ handle: mimeo_handle, _ error: UnsafeMutablePointer<mimeo_error>!) -> mimeo_status
+{
     call(error) { try HandleTable.shared.remove(handle).end() }
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_configure(
+public func mimeo_configure(
     _ database: mimeo_handle, _ settings: UnsafeRawPointer!, _ settingsSize: Int,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {

@@ -1,10 +1,10 @@
-internal import CMimeo
+public import CMimeo
 import CRDT
 import DittoSwift
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_execute(
+public func mimeo_execute(
     _ location: mimeo_handle, _ statement: UnsafePointer<CChar>!, _ statementSize: Int,
     _ arguments: UnsafeRawPointer!, _ argumentsSize: Int, _ flags: UInt32,
     _ result: UnsafeMutablePointer<mimeo_result>!, _ error: UnsafeMutablePointer<mimeo_error>!
@@ -16,9 +16,9 @@ func mimeo_execute(
     }
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_query(
+public func mimeo_query(
     _ location: mimeo_handle, _ statement: UnsafePointer<CChar>!, _ statementSize: Int,
     _ arguments: UnsafeRawPointer!, _ argumentsSize: Int, _ cursor: UnsafeMutablePointer<mimeo_handle>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
@@ -45,9 +45,9 @@ private func run(_ location: mimeo_handle, _ statement: Statement) throws -> Dit
     }
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_next_rows(
+public func mimeo_next_rows(
     _ cursor: mimeo_handle, _ limit: Int, _ flags: UInt32, _ result: UnsafeMutablePointer<mimeo_result>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
@@ -61,9 +61,9 @@ func mimeo_next_rows(
     }
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_begin(
+public func mimeo_begin(
     _ database: mimeo_handle, _ flags: UInt32, _ transaction: UnsafeMutablePointer<mimeo_handle>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
@@ -87,9 +87,9 @@ func mimeo_begin(
     }
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_end(
+public func mimeo_end(
     _ transaction: mimeo_handle, _ commits: Int32, _ commit: UnsafeMutablePointer<UInt64>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {

@@ -1,26 +1,30 @@
-internal import CMimeo
+public import CMimeo
 import CRDT
 import DittoSwift
 import Foundation
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_sync_start(_ database: mimeo_handle, _ error: UnsafeMutablePointer<mimeo_error>!) -> mimeo_status {
+public func mimeo_sync_start(_ database: mimeo_handle, _ error: UnsafeMutablePointer<mimeo_error>!)
+    -> mimeo_status
+{
     call(on: database, error) { try $0.ditto.sync.start() }
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_sync_stop(_ database: mimeo_handle, _ error: UnsafeMutablePointer<mimeo_error>!) -> mimeo_status {
+public func mimeo_sync_stop(_ database: mimeo_handle, _ error: UnsafeMutablePointer<mimeo_error>!)
+    -> mimeo_status
+{
     call(on: database, error) { database in
         let sync = database.ditto.sync
         try DittoStore.waiting { await sync.stopAndWait() }
     }
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_subscribe(
+public func mimeo_subscribe(
     _ database: mimeo_handle, _ statement: UnsafePointer<CChar>!, _ statementSize: Int,
     _ arguments: UnsafeRawPointer!, _ argumentsSize: Int, _ subscription: UnsafeMutablePointer<mimeo_handle>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
@@ -34,9 +38,9 @@ func mimeo_subscribe(
     }
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_login(
+public func mimeo_login(
     _ database: mimeo_handle, _ provider: UnsafePointer<CChar>!, _ providerSize: Int,
     _ token: UnsafePointer<CChar>!, _ tokenSize: Int, _ flags: UInt32,
     _ result: UnsafeMutablePointer<mimeo_result>!, _ error: UnsafeMutablePointer<mimeo_error>!
@@ -57,9 +61,11 @@ func mimeo_login(
     }
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_logout(_ database: mimeo_handle, _ error: UnsafeMutablePointer<mimeo_error>!) -> mimeo_status {
+public func mimeo_logout(_ database: mimeo_handle, _ error: UnsafeMutablePointer<mimeo_error>!)
+    -> mimeo_status
+{
     call(on: database, error) { try authenticator(of: $0).logout() }
 }
 
@@ -70,9 +76,9 @@ private func authenticator(of database: Database) throws -> DittoAuthenticator {
     return auth
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_state(
+public func mimeo_state(
     _ database: mimeo_handle, _ topic: Int32, _ flags: UInt32, _ result: UnsafeMutablePointer<mimeo_result>!,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
@@ -118,9 +124,9 @@ private func object(_ members: [(String, Value)]) -> Value {
     .object(ObjectValue(unique: members.map { (key: $0.0, value: $0.1) }))
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_refused(
+public func mimeo_refused(
     _ database: mimeo_handle, _ commit: UInt64, _ limit: Int, _ flags: UInt32,
     _ result: UnsafeMutablePointer<mimeo_result>!, _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
@@ -138,9 +144,9 @@ func mimeo_refused(
     }
 }
 
-// swift-format-ignore: AlwaysUseLowerCamelCase
+// swift-format-ignore: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 @c @implementation
-func mimeo_wait_acknowledged(
+public func mimeo_wait_acknowledged(
     _ database: mimeo_handle, _ commit: UInt64, _ milliseconds: Int32,
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
