@@ -13,19 +13,19 @@ struct MessageAssembler {
     /// - Throws: `WS-0203` for a message that is too large, `WS-0205` for a fragment out of order.
     mutating func add(_ frame: WebSocketFrame) throws(WebSocketError) -> [UInt8]? {
         let data = frame.unmaskedData
-        switch (frame.opcode, partial) {
+        switch (frame.opcode, partial?.readableBytes) {
         case (.binary, nil):
             guard data.readableBytes <= maximumBytes else { throw tooLarge }
             if frame.fin { return [UInt8](data.readableBytesView) }
             partial = data
             return nil
-        case (.continuation, .some(var message)):
-            guard message.readableBytes + data.readableBytes <= maximumBytes else { throw tooLarge }
+        case (.continuation, let length?):
+            guard length + data.readableBytes <= maximumBytes else { throw tooLarge }
+            // In place: with a second reference each fragment would copy all before it.
+            partial?.writeImmutableBuffer(data)
+            guard frame.fin, let message = partial else { return nil }
             partial = nil
-            message.writeImmutableBuffer(data)
-            if frame.fin { return [UInt8](message.readableBytesView) }
-            partial = message
-            return nil
+            return [UInt8](message.readableBytesView)
         default:
             throw WebSocketError(.protocolViolation, "a fragment stands where none may")
         }
