@@ -19,6 +19,9 @@ sys.dont_write_bytecode = True
 from judge import CLAIMS, operations  # noqa: E402
 from tally import TOPOLOGIES, tally  # noqa: E402
 
+KNOWN = {"both": ("C5", "C6")}
+"""Claims that a topology may break: a server takes what links bring in parts (G26 of `Shared/Sync/Gaps.md`)."""
+
 SHOWN = 3
 """The violations of one claim that are printed in full."""
 
@@ -43,9 +46,11 @@ def report(path):
     violations = {}
     for claim, module in CLAIMS.items():
         found = module.judge(history)
-        if found:
+        is_known = claim in KNOWN.get(lines[0]["run"]["topology"], ())
+        if found and not is_known:
             violations[claim] = len(found)
-        print(f"  {claim:4} {'kept' if not found else f'BROKEN {len(found)} times'}")
+        words = f"{'broken as is known,' if is_known else 'BROKEN'} {len(found)} times"
+        print(f"  {claim:4} {words if found else 'kept'}")
         for violation in found[:SHOWN]:
             print(f"  {violation}")
     over = len(CLAIMS["C5"].over_collections(history))

@@ -44,8 +44,6 @@ class Seat:
         """Held during an operation, and while the seat becomes another client."""
         self.is_reader = False
         """True for a client that may read a part only, and takes part in no other workload."""
-        self.transacts = True
-        """False for a client that writes no transactions of several documents."""
 
     def do(self, kind, data, work):
         """Records an operation around `work(seat)`, whose result is what the answer adds. Returns the result, or None

@@ -161,10 +161,6 @@ class Both(Peers):
         self.ports = {name: free_port() for name in "abc"}
         return super().build()
 
-    def strain(self, name, seat, clock):
-        # A server may show a part of a transaction that a link brought (G26 of Shared/Sync/Gaps.md).
-        seat.transacts = False
-
     def links_of(self, name):
         links = ["--retry", "0.3", "--listen-tcp", f"127.0.0.1:{self.ports[name]}"]
         if name != "c":

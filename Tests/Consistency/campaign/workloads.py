@@ -154,7 +154,7 @@ class Families(Workload):
 
     def step(self, seat, dice):
         family = f"f{dice.randrange(6)}"
-        if not seat.transacts or dice.random() < 0.5:
+        if dice.random() < 0.5:
             return self.read(seat, dice)
         tag, members = self.run.unique(seat), [f"{family}-{number}" for number in range(self.size)]
         rows = [f"({{'_id': '{member}', 'tag': '{tag}'}})" for member in members]
