@@ -49,11 +49,15 @@ struct ConflictTests {
                 let answer = try await client.get("/api/v5/history/boats/fram").lines[0]
                 let entries = answer["entries"]?.arrayValue ?? []
                 #expect(entries.map { $0["transactionId"] } == [4, 3, 2, 1])
-                let told = entries.map { entry -> [Value?] in
-                    let changes = entry["changes"]?.arrayValue ?? []
-                    return changes.filter { $0["path"] == ["name"] }.map { $0["concurrentWith"] }
+                let told = { (member: String) in
+                    entries.map { entry -> [Value?] in
+                        let changes = entry["changes"]?.arrayValue ?? []
+                        return changes.filter { $0["path"] == ["name"] }.map { $0[member] }
+                    }
                 }
-                #expect(told == [[nil], [[1, 2]], [[1]], [nil]])
+                #expect(told("concurrentWith") == [[nil], [[1, 2]], [[1]], [nil]])
+                // The oldest one does not show, and is told all the same.
+                #expect(told("written") == [[nil], ["Avant"], [nil], [nil]])
                 let others = entries.flatMap { $0["changes"]?.arrayValue ?? [] }
                     .filter { $0["path"] != ["name"] }
                 #expect(!others.isEmpty && others.allSatisfy { $0["concurrentWith"] == nil })

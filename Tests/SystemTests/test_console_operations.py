@@ -53,6 +53,9 @@ class Troubles(ConsolePages):
         # The story does not tell the later ones as answers to what their devices never saw.
         self.browser.click("History")
         self.browser.await_text("at the same time as offset ")
+        # Also that which does not show: what was written, and beside which value.
+        story = "[...document.querySelectorAll('.story ins')].map((one) => one.innerText)"
+        self.assertLessEqual({"Nome", "Oslo", "peer's name", "server's name"}, set(self.browser.run(story)))
         self.browser.click("Value")
         self.browser.click("Keep server's name in name")
         self.browser.await_text("2 fields with concurrent values")

@@ -108,11 +108,26 @@ extension DocumentHistory.Entry {
                 if let others = Self.beside(change, all), !others.isEmpty {
                     let known = others.compactMap { offsets[$0] }.sorted()
                     item["concurrentWith"] = .array(known.map { .int(Int64(clamping: $0.rawValue)) })
+                    if let written = Self.beneath(change) { item["written"] = written }
                 }
                 return .object(item)
             })
         entry.noteUnwritableNumber()
         return .object(entry)
+    }
+
+    /// The value of a concurrent write that does not show, because another one is later by its stamp: `old`
+    /// and `new` are the same then. Nil if the written value shows.
+    private static func beneath(_ change: DocumentDiff.Change) -> Value? {
+        guard let before = change.before, let after = change.after, before.value == after.value else {
+            return nil
+        }
+        var earlier = before.conflicts
+        return after.conflicts.first { value in
+            guard let place = earlier.firstIndex(of: value) else { return true }
+            earlier.remove(at: place)
+            return false
+        }
     }
 
     /// The earlier writes whose values a field keeps beside the one of a change; nil if it wrote none.

@@ -211,7 +211,11 @@ extension Surface {
                                 fieldChange + [
                                     .maybe(
                                         "concurrentWith", .list(.whole(from: 1)),
-                                        "Offsets of writes of the field that this one did not know of.")
+                                        "Offsets of writes of the field that this one did not know of."),
+                                    .maybe(
+                                        "written", .anything,
+                                        "With concurrentWith: the written value, where another shows."
+                                    ),
                                 ]))),
                     .maybe("warnings", .list(.text), "Numbers that JSON cannot hold."),
                 ]))),
