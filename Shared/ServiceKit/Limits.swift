@@ -296,6 +296,12 @@ public enum Limits {
     static let spanTimeout: Duration = .seconds(10)
     /// Events of one span.
     static let spanEvents = 32
+    /// Warnings or errors of one message that are written in a window; the others are counted.
+    static let repeatedLines = 10
+    /// The window: an outage of minutes still has a line for its beginning, and one for each part of it.
+    static let repeatWindow: Duration = .seconds(10)
+    /// Messages that are counted at a time.
+    static let repeatWindows = 256
     /// Latest lines of the log that are kept in memory for an operator; up to twice as many for a moment.
     static let keptLines = 500
     /// Longest line of the log that is kept whole: a stack of errors has a few hundred bytes.

@@ -51,6 +51,43 @@ struct LogOutputTests {
         #expect(bench.written[0].hasSuffix("warning mimeo: a=2 b=1 [ServiceKitTests] a\\n2026 info forged\n"))
     }
 
+    @Test(
+        "warnings and errors that repeat are counted beyond ten in a window; others, and critical ones, are not"
+    )
+    func repeated() {
+        let bench = Bench()
+        let output = bench.output()
+        let (one, other) = (logger("replicator", output), logger("query-service", output))
+        for number in 0..<1_000 {
+            one.error("refused", metadata: ["request": "\(number)"])
+            one.critical("damaged")
+            one.info("fine")
+        }
+        #expect(bench.written.count { $0.contains("refused") } == 10)
+        #expect(bench.written.count { $0.contains("damaged") } == 1_000)
+        #expect(bench.written.count { $0.contains("fine") } == 1_000)
+        // Another service, level or message is another line.
+        other.error("refused")
+        one.warning("refused")
+        one.error("broken")
+        #expect(bench.written.suffix(3).map { $0.contains("refused") } == [true, true, false])
+        output.tellLeftOut()
+        #expect(!bench.written.contains { $0.contains("left out") })
+        bench.time.withLock { $0 += .seconds(10) }
+        output.tellLeftOut()
+        output.tellLeftOut()
+        #expect(bench.written.count { $0.contains("left out") } == 1)
+        #expect(bench.written.last?.contains("count=990") == true)
+        #expect(bench.written.last?.contains("refused (and 990 more of these lines") == true)
+        // The next window begins with a line, and the lines that it leaves out are told before a later one.
+        for _ in 0..<12 { one.error("refused") }
+        #expect(bench.written.suffix(10).allSatisfy { $0.contains("refused") && !$0.contains("left out") })
+        bench.time.withLock { $0 += .seconds(11) }
+        one.info("later")
+        #expect(bench.written.suffix(2).first?.contains("count=2") == true)
+        #expect(output.lines(limit: 2).first?.contains("left out") == true)
+    }
+
     @Test("a level that is set for a time is that of one service, and ends by itself")
     func levels() {
         let bench = Bench()

@@ -41,6 +41,7 @@ struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Contex
         // The gate has made it, or found it sane.
         context.logger[metadataKey: "request"] = "\(request.headers[RequestID.field] ?? RequestID.made())"
         var response: Response
+        var failure: (any Error)?
         let told = RequestTrace(request.headers[RequestTrace.field])
         let span = Traces.open(
             "\(request.method.rawValue)", .server,
@@ -62,13 +63,13 @@ struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Contex
         } catch {
             response = ErrorAnswer.response(for: error)
             span?.recordError(error)
-            report(error, response.status, context)
+            failure = error
         }
         response = try await response.inForm(for: request).packed(for: request)
         if let charge { response = response.charged(to: charge) }
         cors.apply(to: &response, for: request)
         if request.method == .head { response = response.createHeadResponse() }
-        observe(request, response.status, ContinuousClock.now - started, context)
+        observe(request, response.status, failure, ContinuousClock.now - started, context)
         span?.end(request, response.status, route: context.endpointPath)
         return response
     }
@@ -84,13 +85,9 @@ struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Contex
         }
     }
 
-    private func report(_ error: any Error, _ status: HTTPResponse.Status, _ context: ServiceContext) {
-        guard status.code >= 500 else { return }
-        context.logger.error("request failed", metadata: ["error": "\(error)"])
-    }
-
     private func observe(
-        _ request: Request, _ status: HTTPResponse.Status, _ duration: Duration, _ context: ServiceContext
+        _ request: Request, _ status: HTTPResponse.Status, _ failure: (any Error)?, _ duration: Duration,
+        _ context: ServiceContext
     ) {
         let route = context.endpointPath ?? "NotFound"
         meter.note(request.method, route, status.code, duration)
@@ -100,13 +97,13 @@ struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Contex
         let service = meter.service(of: route)
         // The level that was set for a service is that of its requests too.
         if let own = LogOutput.shared.changed(of: service) { logger.logLevel = own }
-        logger.log(
-            level: level, "request",
-            metadata: [
-                "method": "\(request.method.rawValue)", "path": "\(request.uri.path)",
-                "status": "\(status.code)",
-                "duration_ms": "\(duration.nanoseconds / 1_000_000)",
-            ])
+        var fields: Logger.Metadata = [
+            "method": "\(request.method.rawValue)", "path": "\(request.uri.path)",
+            "status": "\(status.code)",
+            "duration_ms": "\(duration.nanoseconds / 1_000_000)",
+        ]
+        if status.code >= 500, let failure { fields["error"] = "\(failure)" }
+        logger.log(level: level, status.code >= 500 ? "request failed" : "request", metadata: fields)
     }
 }
 

@@ -29,6 +29,7 @@ public final class LogOutput: Sendable {
         var form = Form.text
         var overrides: [String: Override] = [:]
         var lines: [String] = []
+        var repeated = RepeatedLines()
     }
 
     /// The level that handlers of one label have now, as its rank.
@@ -123,16 +124,41 @@ public final class LogOutput: Sendable {
     }
 
     func write(_ line: LogLine) {
-        let text = state.withLock { state in
-            let text = state.form == .json ? line.json : line.text
-            let isLong = text.utf8.count > Limits.keptLineBytes
-            let kept = isLong ? "\(text.prefix(Limits.keptLineBytes / 4))…" : text
-            state.lines.append(kept)
-            // Moves the rest once in many lines.
-            if state.lines.count >= 2 * Limits.keptLines { state.lines.removeFirst(Limits.keptLines) }
-            return text
+        let now = now()
+        let (texts, isFirst) = state.withLock { state in
+            var lines = state.repeated.ended(at: now)
+            let verdict = state.repeated.take(line, at: now)
+            if case .isWritten = verdict { lines.append(line) }
+            let texts = lines.map { Self.keep($0, &state) }
+            if case .isFirstLeftOut = verdict { return (texts, true) }
+            return (texts, false)
         }
-        sink(Array((text + "\n").utf8))
+        for text in texts { sink(Array((text + "\n").utf8)) }
+        guard isFirst else { return }
+        Task { [weak self] in
+            try? await Task.sleep(for: Limits.repeatWindow)
+            self?.tellLeftOut()
+        }
+    }
+
+    /// Tells of the lines that were left out until now.
+    func tellLeftOut() {
+        let now = now()
+        let texts = state.withLock { state in
+            state.repeated.ended(at: now).map { Self.keep($0, &state) }
+        }
+        for text in texts { sink(Array((text + "\n").utf8)) }
+    }
+
+    /// The text of a line, which is among the latest from now on.
+    private static func keep(_ line: LogLine, _ state: inout State) -> String {
+        let text = state.form == .json ? line.json : line.text
+        let isLong = text.utf8.count > Limits.keptLineBytes
+        let kept = isLong ? "\(text.prefix(Limits.keptLineBytes / 4))…" : text
+        state.lines.append(kept)
+        // Moves the rest once in many lines.
+        if state.lines.count >= 2 * Limits.keptLines { state.lines.removeFirst(Limits.keptLines) }
+        return text
     }
 
     fileprivate static func rank(_ level: Logger.Level) -> Int {
