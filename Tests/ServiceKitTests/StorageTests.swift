@@ -106,6 +106,39 @@ struct StorageTests {
         }
     }
 
+    @Test("a log that was moved fails readiness and names the new address, until the move is taken back")
+    func moved() async throws {
+        try await withTemporaryDirectory { folder in
+            let log = try Self.log(folder)
+            for database in [SystemDatabase.id, "cars"] { _ = try await log.createDatabase(database) }
+            let guarded = GuardedLog(log, logger: Self.quiet)
+            let part = StoragePart(log: guarded, room: nil, ledger: DamageLedger())
+            let place = NewPlace(log: "postgres://db/mimeo", address: "https://new.example.com")
+            // One database of many is not the server's readiness.
+            try await log.close("cars", movedTo: place)
+            await guarded.lookForMove()
+            #expect(await part.readiness().isEmpty)
+            let refusal = await #expect(throws: OperationLogError.self) {
+                try await guarded.append([Self.request(1)], to: "cars")
+            }
+            let answer = ErrorAnswer.reportable(try #require(refusal))
+            #expect(answer.httpStatus == .serviceUnavailable)
+            #expect(answer.publicCode == "LOG-0313")
+            #expect(answer.publicMessage == "the database was moved to https://new.example.com")
+            try await log.close(SystemDatabase.id, movedTo: place)
+            await guarded.lookForMove()
+            #expect(await part.readiness().map(\.code) == ["LOG-0313"])
+            #expect(guarded.status.refusesAtOnce)
+            #expect(
+                await part.health().detail == "LOG-0313: the database was moved to https://new.example.com")
+            try await log.reopen(SystemDatabase.id)
+            await guarded.lookForMove()
+            #expect(await part.readiness().isEmpty)
+            #expect(await part.health() == .ok)
+            await log.close()
+        }
+    }
+
     @Test("a log whose server is full fails readiness from the first refused write, and recovers by itself")
     func full() async throws {
         try await withTemporaryDirectory { folder in
