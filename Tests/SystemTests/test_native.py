@@ -61,7 +61,9 @@ class CInterface(NativeTest):
     def test_openings_leave_no_memory_in_use(self):
         program = compiled("Tests/Native/openings.c", self.workspace.directory)
         left = int(self.run_program(program, self.workspace.directory / "store", pick(fast=60, deep=2_000), seconds=1_700))
-        self.assertLess(left, 100)
+        # Until the caches are full Dispatch's threads keep what they have freed: each up to 1,024 blocks of 64 bytes. Before
+        # pauses let go of their timers it was 1,700 bytes for ten minutes.
+        self.assertLess(left, pick(fast=900, deep=100))
         report(f"an opening leaves {left} bytes")
 
     def test_the_example_runs(self):
