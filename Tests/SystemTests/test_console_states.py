@@ -284,16 +284,18 @@ class Work(ConsolePages):
             self.browser.await_text(f"{count:,} of {count:,}", 180)
 
         def scroll():
-            self.browser.run("""new Promise((done) => {
+            self.browser.run("""(() => {
                 const table = document.querySelector('.table');
                 let steps = 0;
+                window.scrolled = false;
                 const step = () => {
                     table.scrollTop = steps % 10 === 9 ? Math.random() * table.scrollHeight : table.scrollTop + 400;
                     steps += 1;
-                    if (steps < 120) requestAnimationFrame(step); else done();
+                    if (steps < 120) requestAnimationFrame(step); else window.scrolled = true;
                 };
                 requestAnimationFrame(step);
-            })""")
+            })()""")
+            self.browser.await_true("window.scrolled", 120)
 
         def sort():
             leave()
