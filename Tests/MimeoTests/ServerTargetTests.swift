@@ -71,12 +71,16 @@ struct ServerTargetTests {
                 """.utf8
             ).write(to: URL(fileURLWithPath: config))
             let server = try ServerTarget.parse(["--config", config])
-            let login = try await server.login([:])
-            #expect(login.databaseID == "d" && login.token == "quiet")
-            #expect(try server.provider(server.sources([:])) == "p")
+            let none = try APIKeyOptions.parse([])
+            let login = try await server.login([:], keys: none)
+            #expect([login.databaseID, login.provider, login.token] == ["d", "p", "quiet"])
             let environment = ["MIMEO_TOKEN": "louder", "MIMEO_DATABASE": "e", "MIMEO_CONFIG": config]
-            let other = try await ServerTarget.parse([]).login(environment)
-            #expect(other.databaseID == "e" && other.token == "louder")
+            let other = try await ServerTarget.parse([]).login(environment, keys: none)
+            #expect([other.databaseID, other.provider, other.token] == ["e", "p", "louder"])
+            // An API key is the token of the provider for keys, whichever provider is named.
+            let key = try await ServerTarget.parse([]).login(
+                ["MIMEO_CONFIG": config], keys: APIKeyOptions.parse(["--api-key", "mimeo_k"]))
+            #expect([key.provider, key.token] == ["api-key", "mimeo_k"])
         }
     }
 

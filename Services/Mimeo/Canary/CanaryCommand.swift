@@ -19,6 +19,7 @@ struct CanaryCommand: AsyncParsableCommand {
 
     @Option(setting: "store") var store: String?
     @OptionGroup var server: ServerTarget
+    @OptionGroup var keys: APIKeyOptions
     @Option(setting: "listen") var listen: String?
     @Option(help: ArgumentHelp("Seconds from one round to the next. Default: 10.", valueName: "seconds"))
     var interval: UInt32 = 10
@@ -40,13 +41,13 @@ struct CanaryCommand: AsyncParsableCommand {
             throw MimeoError(.usage, "--store is missing")
         }
         let address = try ListenAddress(listen ?? sources.text("listen") ?? Self.usualAddress)
-        let login = try await server.login()
+        let login = try await server.login(keys: keys)
         let rounds = try CanaryRounds(
             ditto: await Ditto.openAlone(
                 of: login.databaseID, in: store, connect: .server(url: server.origin(sources))),
             login: CanaryRounds.Login(
                 origin: server.origin(sources), databaseID: login.databaseID,
-                provider: server.provider(sources), token: login.token),
+                provider: login.provider, token: login.token),
             patience: .seconds(patience), logger: Logger(label: "canary"))
         if once {
             let time = await rounds.once()

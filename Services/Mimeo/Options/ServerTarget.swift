@@ -51,18 +51,22 @@ struct ServerTarget: ParsableArguments {
         provider ?? sources.text("provider") ?? "development"
     }
 
-    /// The database and the token for a login there.
+    private static let providerOfKeys = "api-key"
+
+    /// The database, and the provider and the token for a login there. An API key is the token of the provider
+    /// that every database has for keys.
     /// - Throws: `CLI-0101`, `CLI-0401`, `SRV-0104`, `SRV-0108`.
     func login(
-        _ environment: [String: String] = ProcessInfo.processInfo.environment,
+        _ environment: [String: String] = ProcessInfo.processInfo.environment, keys: APIKeyOptions,
         input: StandardInput = .shared
-    ) async throws -> (databaseID: String, token: String) {
+    ) async throws -> (databaseID: String, provider: String, token: String) {
         let sources = try sources(environment)
-        guard let credential = try Credential(self, nil, sources) else {
+        guard let credential = try Credential(self, keys, sources) else {
             throw MimeoError(
                 .usage, "a token is missing: give --token-file, --token or \(Credential.tokenVariable)")
         }
-        return (try databaseID(sources), try await credential.secret.read(input: input))
+        let provider = credential.isKey ? Self.providerOfKeys : self.provider(sources)
+        return (try databaseID(sources), provider, try await credential.secret.read(input: input))
     }
 
     /// The database.
@@ -75,7 +79,7 @@ struct ServerTarget: ParsableArguments {
     }
 }
 
-/// An API key instead of a login, for commands that only use HTTP.
+/// An API key instead of a token.
 struct APIKeyOptions: ParsableArguments {
     @Option(parsing: .unconditional, help: .setting("apiKey")) var apiKey: String?
     @Option(setting: "apiKeyFile") var apiKeyFile: String?
@@ -91,10 +95,9 @@ struct Credential {
     let isKey: Bool
 
     /// Nil if there is none.
-    /// - Parameter keys: nil for a command that takes no API key.
     /// - Throws: `CLI-0101`.
     init?(
-        _ server: ServerTarget, _ keys: APIKeyOptions?, _ sources: SettingSources
+        _ server: ServerTarget, _ keys: APIKeyOptions, _ sources: SettingSources
     ) throws(MimeoError) {
         for place in Place.allCases {
             func found(_ name: String, _ flag: String?) -> SecretOption.Named? {
@@ -103,11 +106,8 @@ struct Credential {
             }
             let token = SecretOption(
                 value: found("token", server.token), file: found("tokenFile", server.tokenFile))
-            var key: SecretOption?
-            if let keys {
-                key = SecretOption(
-                    value: found("apiKey", keys.apiKey), file: found("apiKeyFile", keys.apiKeyFile))
-            }
+            let key = SecretOption(
+                value: found("apiKey", keys.apiKey), file: found("apiKeyFile", keys.apiKeyFile))
             switch (token, key) {
             case (let token?, let key?):
                 throw MimeoError(

@@ -31,6 +31,7 @@ struct PeerCommand: AsyncParsableCommand {
 
     @Option(setting: "store") var store: String?
     @OptionGroup var server: ServerTarget
+    @OptionGroup var keys: APIKeyOptions
     @Option(help: ArgumentHelp("A query to subscribe to; may be repeated.", valueName: "select"))
     var subscribe: [String] = []
     @Option(
@@ -50,8 +51,9 @@ struct PeerCommand: AsyncParsableCommand {
         guard let store = store ?? sources.text("store") else {
             throw MimeoError(.usage, "--store is missing")
         }
-        guard join == nil || server.url == nil && server.token == nil && server.tokenFile == nil else {
-            throw MimeoError(.usage, "--join takes the place of --url and of a token")
+        let instead = [server.url, server.token, server.tokenFile, keys.apiKey, keys.apiKeyFile]
+        guard join == nil || instead.allSatisfy({ $0 == nil }) else {
+            throw MimeoError(.usage, "--join takes the place of --url and of a token or API key")
         }
         let isNamed =
             join != nil || server.url != nil || sources.text("url", in: .environment) != nil
@@ -66,8 +68,8 @@ struct PeerCommand: AsyncParsableCommand {
                     + " or --connect-ws")
         }
         let config = try links.transportConfig()
-        let (databaseID, token) =
-            hasServer && join == nil ? try await server.login() : (try server.databaseID(sources), nil)
+        let login = hasServer && join == nil ? try await server.login(keys: keys) : nil
+        let databaseID = try login?.databaseID ?? server.databaseID(sources)
         let connect: DittoConfigConnect =
             hasServer
             ? .server(url: try join.map(RemoteRunner.checked) ?? server.origin(sources))
@@ -84,7 +86,7 @@ struct PeerCommand: AsyncParsableCommand {
         if join != nil {
             console.join(deviceName: ditto.deviceName, tellsPerson: DQLCommand.isOnTerminal)
         }
-        if let token { console.logIn(token: token, provider: server.provider(sources)) }
+        if let login { console.logIn(token: login.token, provider: login.provider) }
         do {
             for query in subscribe { try ditto.sync.registerSubscription(query: query) }
             if !offline { try ditto.sync.start() }

@@ -222,10 +222,10 @@ extension Setting {
             "tokenFile", .text, "file", of: clients,
             "A file with the token; - for the first line of standard input."),
         Setting(
-            "apiKey", .text, "key", of: statements,
+            "apiKey", .text, "key", of: clients,
             "An API key instead of a login. A command line can be seen by others: see --api-key-file."),
         Setting(
-            "apiKeyFile", .text, "file", of: statements,
+            "apiKeyFile", .text, "file", of: clients,
             "A file with the API key; - for the first line of standard input."),
     ]
 }
