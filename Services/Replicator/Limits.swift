@@ -35,6 +35,9 @@ public enum Limits {
     public static let sharedFrameBytes = 8 * 1_048_576
     /// Interval of pinging a peer: most NATs and proxies forget an idle connection after 60 s or more.
     public static let keepAlive = Duration.seconds(30)
+    /// The longest time for which a frame beyond the bytes a second of its database waits: less than the
+    /// silence after which either side gives a session up, since pings wait with it.
+    static let longestPaidPause = Duration.seconds(45)
     /// How long sessions may take to say goodbye when the instance drains.
     static let drainTimeout = Duration.seconds(4)
     /// Sessions sent away at a time when the instance drains, and how long after each such slice the next

@@ -52,6 +52,22 @@ struct UsageMeterTests {
         (0..<100).count { _ in (try? bench.meter.admit(identity(user), under: limits)) != nil }
     }
 
+    @Test("a session's frame waits until the debt of its database or user is paid, whichever takes longer")
+    func frames() throws {
+        let bench = Bench()
+        let limits = limits(whole: [.bytesPerSecond: 1_000], eachUser: [.bytesPerSecond: 100])
+        let ann = identity("ann")
+        // Two seconds' worth is there at the beginning.
+        #expect(bench.meter.pay(200, by: ann, under: limits) == .zero)
+        #expect(bench.meter.pay(400, by: ann, under: limits) == .seconds(4))
+        bench.move(.seconds(4))
+        #expect(bench.meter.pay(0, by: ann, under: limits) == .zero)
+        #expect(bench.meter.pay(5_000, by: identity("bob"), under: limits) == .seconds(48))
+        // Bob has used up what is for all.
+        #expect(bench.meter.pay(0, by: ann, under: limits) == .seconds(3))
+        #expect(bench.meter.pay(1_000_000, by: ann, under: self.limits()) == .zero)
+    }
+
     @Test("requests of two seconds may come at once, and then as many as the limit says")
     func requests() throws {
         let bench = Bench()

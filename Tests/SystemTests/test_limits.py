@@ -64,6 +64,19 @@ class Limits(SystemTest):
         answer = self.refused(lambda: self.server.request("POST", "/api/v5/store/execute", body, self.server.authorization()))
         self.assertEqual(answer.error["limit"], "bytesPerSecond")
 
+    def test_bytes_of_a_session_are_paid_for_and_all_of_them_arrive(self):
+        peer = Peer(self.workspace, "peer", self.server, ["SELECT * FROM d"])
+        until(lambda: peer.ask(".status")["connected"], 60, "the peer has no session")
+        self.limit(whole={"bytesPerSecond": 40_000})
+        for number in range(20):
+            peer.execute(f"INSERT INTO d DOCUMENTS ({{'_id': {number}, 'text': '{'x' * 10_000}'}})")
+        # The session pays: a request that has none of its own waits for its debt.
+        answer = self.refused(lambda: self.server.request("GET", "/api/v5/requests", None, self.server.authorization()))
+        self.assertEqual((answer.error["limit"], answer.error["of"]), ("bytesPerSecond", "database"))
+        self.limit()
+        until(lambda: self.server.count("d") == 20, 120, "writes of the session that waited are missing")
+        self.assertTrue(peer.ask(".status")["connected"])
+
     def test_a_peer_without_a_place_loses_no_write(self):
         self.limit(whole={"sessions": 1})
         first = Peer(self.workspace, "first", self.server, ["SELECT * FROM d"])

@@ -132,7 +132,12 @@ extension ReplicatorPart {
         if let distrust { pump.deliver(.finish(distrust)) }
         // One that slipped in while the others were sent away.
         if isDraining { pump.deliver(.finish(SyncError(.goingAway, "this instance stops; connect again"))) }
-        pump.begin(live(guest, hub, number, kept, evaluator), over: connection) { [self] reason in
+        let channel = MeteredChannel(connection) { [authenticator] bytes in
+            authenticator.pay(bytes, inSessionOf: rights.identity)
+        } wait: { [deadlines, sessions] seconds, body in
+            _ = deadlines.note(sessions.clock.nowSeconds() + seconds, body)
+        }
+        pump.begin(live(guest, hub, number, kept, evaluator), over: channel) { [self] reason in
             expiry.cancel()
             greeting.cancel()
             rights.unfollow()

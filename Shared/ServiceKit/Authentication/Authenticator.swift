@@ -73,6 +73,15 @@ public final class Authenticator: Sendable {
         try system?.usage.begin(identity, under: system?.directory.limits(of: identity.databaseID))
     }
 
+    /// Pays for a frame of a session.
+    /// - Returns: the time until the limits of its database and user have taken it.
+    public func pay(_ bytes: Int, inSessionOf identity: Identity) -> Duration {
+        guard UsageCharge.isNeeded.load(ordering: .relaxed), let system,
+            let limits = system.directory.limits(of: identity.databaseID)
+        else { return .zero }
+        return system.usage.pay(bytes, by: identity, under: limits)
+    }
+
     /// The identity that signed a URL for an attachment, as far as it reads now: its user, peer, token or API
     /// key may have been revoked since, and its key retired.
     /// - Throws: `AUTH-0101` to `AUTH-0113`, with a message about a URL; `SRV-0601` to `SRV-0603`.

@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// - *Requests and bytes a second* fill a bucket that has room for `Limits.limitBurst`. A request needs one
 ///   place of the one and a filled byte of the other. Bytes are paid for when they are there, so a large body
-///   leaves a debt, and the requests after it wait.
+///   leaves a debt, and the requests after it wait. Frames of sessions pay too, and wait themselves.
 /// - *Sessions* are counted from their upgrade to their end, also where no limit is set: it may be set later.
 ///
 /// The lock guards the uses. Uses without a session are forgotten when there are many.
@@ -108,17 +108,23 @@ public final class UsageMeter: Sendable {
         if let refusal { throw refusal.counted() }
     }
 
-    /// Pays for bytes of an admitted request.
-    public func pay(_ bytes: Int, by identity: Identity, under limits: DatabaseLimits) {
+    /// Pays for bytes of an admitted request, or of a session's frame.
+    /// - Returns: the time until no debt is left; a request need not wait for it, since the next one does.
+    @discardableResult
+    public func pay(_ bytes: Int, by identity: Identity, under limits: DatabaseLimits) -> Duration {
         let now = now()
-        uses.withLock { uses in
+        return uses.withLock { uses in
+            var debt = Duration.zero
             for (subject, bounds) in Self.subjects(identity, limits) {
                 var use = Self.use(subject, &uses, now)
+                let rate = bounds.bytesPerSecond.map(Double.init)
                 // The bucket as it is now, before the debt.
-                use.bytes.fill(bounds.bytesPerSecond.map(Double.init), now)
+                use.bytes.fill(rate, now)
                 use.bytes.take(Double(bytes), now)
+                if let rate, let left = use.bytes.left { debt = max(debt, .seconds(max(0, -left) / rate)) }
                 uses[subject] = use
             }
+            return debt
         }
     }
 

@@ -29,7 +29,7 @@ public struct DatabaseLimits: SystemRecord, Equatable {
 public struct UsageLimits: Sendable, Codable, Equatable {
     /// Requests over HTTP in a second.
     public var requestsPerSecond: Int64?
-    /// Bytes of bodies that come and go over HTTP in a second.
+    /// Bytes of bodies over HTTP and of frames of sessions that come and go in a second.
     public var bytesPerSecond: Int64?
     /// Open sessions of peers.
     public var sessions: Int64?
