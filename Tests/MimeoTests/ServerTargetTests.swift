@@ -14,7 +14,9 @@ struct ServerTargetTests {
     ) async throws -> String {
         let lines = Mutex(typed)
         let input = StandardInput { lines.withLock { $0.isEmpty ? nil : $0.removeFirst() } }
-        return try await ServerTarget.parse(server + arguments).login(environment, input: input).token
+        return try await ServerTarget.parse(server + arguments).login(
+            environment, keys: APIKeyOptions.parse([]), input: input
+        ).token
     }
 
     private func code(
@@ -118,9 +120,10 @@ struct ServerTargetTests {
             #expect(try target(["--store", "s"]) == .store("s"))
             #expect(try target([], ["MIMEO_STORE": "s"]) == .store("s"))
             #expect(try target([], ["MIMEO_URL": "http://a"]) == .server("http://a"))
-            let login = try await ServerTarget.parse([]).login(environment)
+            let login = try await ServerTarget.parse([]).login(environment, keys: APIKeyOptions.parse([]))
             #expect(login.databaseID == "d" && login.token == "quiet")
-            let named = try await ServerTarget.parse(["--database", "e", "--token", "t"]).login(environment)
+            let named = try await ServerTarget.parse(["--database", "e", "--token", "t"]).login(
+                environment, keys: APIKeyOptions.parse([]))
             #expect(named.databaseID == "e" && named.token == "t")
             // Nobody else serves from the folder, and nobody else may write the note.
             #expect(begin() == nil)
