@@ -91,8 +91,8 @@ public struct QueryError: Error, Equatable, Sendable {
             case .idempotencyKeyReused:
                 "the Idempotency-Key was used for another request within a day; use a new key for each write"
             case .alreadyUndone:
-                "it was undone before, by a request whose Idempotency-Key names the same operation; nothing was "
-                    + "written"
+                "it was undone before, by a request whose Idempotency-Key names the same operation; nothing "
+                    + "was written"
             case .tooManyIdempotencyKeys:
                 "the user has used \(Limits.keptAnswersPerUser) idempotency keys within a day"
             case .unknownDatabase: "the token's database does not exist on this server"

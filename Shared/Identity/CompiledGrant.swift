@@ -114,8 +114,8 @@ public struct CompiledRules: Sendable {
     /// Returns whether any document of a collection may be allowed.
     public func allowsAny(of collection: CollectionName) -> Bool { rule(for: collection) != nil }
 
-    /// The name of a collection of which nothing is allowed, for an error: with a hint where a rule has a name
-    /// that looks the same.
+    /// The name of a collection of which nothing is allowed, for an error: with a hint where a rule has a
+    /// name that looks the same.
     public func shown(_ collection: CollectionName) -> String {
         // Swift compares texts as Unicode does.
         guard byCollection.keys.contains(where: { $0.text == collection.text && $0 != collection }) else {

@@ -74,9 +74,9 @@ public struct Grant: Sendable, Hashable {
             where !names.insert(name).inserted {
                 throw IdentityError(
                     .grantNamesAlike,
-                    "permissions.\(side) has two collections \"\(name.prefix(Limits.shownCharacters))\", whose "
-                        + "names differ in their bytes alone (in the Unicode form of a letter): keep the one "
-                        + "that the documents are in")
+                    "permissions.\(side) has two collections \"\(name.prefix(Limits.shownCharacters))\", "
+                        + "whose names differ in their bytes alone (in the Unicode form of a letter): keep "
+                        + "the one that the documents are in")
             }
         }
     }

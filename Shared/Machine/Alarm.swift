@@ -2,9 +2,9 @@ import Dispatch
 
 /// One call after a time, unless it is taken back before.
 ///
-/// Nothing is left of an alarm that was cancelled. A cancelled `Task.sleep` keeps its task and its timer, some
-/// 600 bytes, until its time is over: each database that was opened and closed left that for an hour, and each
-/// wait with a long patience that ended early for as long as the patience.
+/// Nothing is left of an alarm that was cancelled. A cancelled `Task.sleep` keeps its task and its timer,
+/// some 600 bytes, until its time is over: each database that was opened and closed left that for an hour,
+/// and each wait with a long patience that ended early for as long as the patience.
 public final class Alarm: Sendable {
     // Safe: a source of Dispatch may be used on any thread, and it is only cancelled once it is here.
     private nonisolated(unsafe) let timer: any DispatchSourceTimer

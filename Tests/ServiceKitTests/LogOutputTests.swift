@@ -52,7 +52,7 @@ struct LogOutputTests {
     }
 
     @Test(
-        "warnings and errors that repeat are counted beyond ten in a window; others, and critical ones, are not"
+        "warnings and errors that repeat are counted beyond ten in a window, and no others or critical ones"
     )
     func repeated() {
         let bench = Bench()

@@ -1,10 +1,10 @@
-/// The traps of the modules through which a client's frames, rows and timing go, one by one: the text of each,
-/// and why no client reaches it. The order is the file's.
+/// The traps of the modules through which a client's frames, rows and timing go, one by one: the text of
+/// each, and why no client reaches it. The order is the file's.
 ///
-/// Events of a session are frames, answers and messages. `Session.dispatch` is the table of legal frames: every
-/// other frame is an error of the other side, and no frame leads to an event of the other two kinds. A driver
-/// answers each action once (`Session.mayReceive` says which answers may come); the fuzzer gives frames and such
-/// answers in any order.
+/// Events of a session are frames, answers and messages. `Session.dispatch` is the table of legal frames:
+/// every other frame is an error of the other side, and no frame leads to an event of the other two kinds. A
+/// driver answers each action once (`Session.mayReceive` says which answers may come); the fuzzer gives
+/// frames and such answers in any order.
 enum TrapLines {
     private static let answer = "an answer of the own driver, which the action was given to"
     private static let message = "a message between machines of a session, sent in the state that it needs"

@@ -53,8 +53,8 @@ struct ServerTarget: ParsableArguments {
 
     private static let providerOfKeys = "api-key"
 
-    /// The database, and the provider and the token for a login there. An API key is the token of the provider
-    /// that every database has for keys.
+    /// The database, and the provider and the token for a login there. An API key is the token of the
+    /// provider that every database has for keys.
     /// - Throws: `CLI-0101`, `CLI-0401`, `SRV-0104`, `SRV-0108`.
     func login(
         _ environment: [String: String] = ProcessInfo.processInfo.environment, keys: APIKeyOptions,

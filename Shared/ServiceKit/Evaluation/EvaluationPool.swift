@@ -144,9 +144,9 @@ public final class EvaluationPool: Sendable {
         }
     }
 
-    /// Evaluates a subscription, with the limits of such; it is listed meanwhile. It is begun again if it has ended after
-    /// `statementTime` with less than its time of the processor, which others had: in between it gives its
-    /// seats back.
+    /// Evaluates a subscription, with the limits of such; it is listed meanwhile. It is begun again if it has
+    /// ended after `statementTime` with less than its time of the processor, which others had: in between it
+    /// gives its seats back.
     public func subscribing<Result>(
         of credential: String, in database: DatabaseID, as text: String,
         _ body: (Evaluation) async throws -> Result
