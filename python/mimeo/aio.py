@@ -315,8 +315,14 @@ def _on_loop(database: Database, login: AsyncLogin | Login) -> Login:
         return cast(Login, login)
     loop = asyncio.get_running_loop()
 
-    def run(_: _database.Database) -> None:
-        running = asyncio.run_coroutine_threadsafe(cast(AsyncLogin, login)(database), loop)
+    async def begin(opened: _database.Database) -> None:
+        # A session may be needed before the loop has heard that the database is open.
+        if database._opened is None:
+            database._opened = opened
+        await cast(AsyncLogin, login)(database)
+
+    def run(opened: _database.Database) -> None:
+        running = asyncio.run_coroutine_threadsafe(begin(opened), loop)
         # The loop may end without it.
         while not loop.is_closed() and not running.cancelled():
             if concurrent.futures.wait([running], timeout=1).done:

@@ -35,6 +35,21 @@ class Asynchronous(DatabaseTest):
 
         self.assertEqual(self.run_async(body), [1, 2])
 
+    def test_a_login_may_be_asked_for_before_the_opening_has_ended(self):
+        async def main():
+            with mimeo.open(self.path) as opened:
+                db = mimeo.aio.open(self.path)
+                seen = []
+
+                async def login(database):
+                    seen.append((database, await database.execute("SELECT * FROM c")))
+
+                await asyncio.wait_for(asyncio.to_thread(mimeo.aio._on_loop(db, login), opened), SECONDS)
+                return db, seen
+
+        db, seen = asyncio.run(main())
+        self.assertEqual([(database, len(rows)) for database, rows in seen], [(db, 0)])
+
     def test_two_tasks_add_in_turns(self):
         async def body(db):
             await db.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 0})")
