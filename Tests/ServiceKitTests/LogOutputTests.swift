@@ -88,6 +88,24 @@ struct LogOutputTests {
         #expect(output.lines(limit: 2).first?.contains("left out") == true)
     }
 
+    @Test("a failure of another status is told among many of an outage, and each line of the audit is")
+    func told() {
+        let bench = Bench()
+        let output = bench.output()
+        let logger = logger("mimeo", output)
+        for number in 0..<20 {
+            logger.error("request failed", metadata: ["status": "503", "path": "/away/\(number)"])
+            logger.warning("\(AuditEntry.lineMessage)", metadata: ["path": "/admin/\(number)"])
+        }
+        logger.error("request failed", metadata: ["status": "500", "path": "/broken"])
+        #expect(bench.written.count { $0.contains("status=503") } == 10)
+        #expect(bench.written.count { $0.contains("path=/admin/") } == 20)
+        #expect(bench.written.last?.contains("path=/broken status=500") == true)
+        bench.time.withLock { $0 += .seconds(10) }
+        output.tellLeftOut()
+        #expect(bench.written.last?.contains("count=10 status=503 ") == true)
+    }
+
     @Test("a level that is set for a time is that of one service, and ends by itself")
     func levels() {
         let bench = Bench()

@@ -97,6 +97,9 @@ public struct AuditEntry: Sendable, Equatable {
         return String(repeating: "0", count: max(0, width - digits.count)) + digits
     }
 
+    /// The message of the log line.
+    static let lineMessage = "audit"
+
     /// The fields of the log line.
     var metadata: Logger.Metadata {
         var metadata: Logger.Metadata = [:]

@@ -102,7 +102,8 @@ public actor AuditLog {
     }
 
     private nonisolated func say(_ entry: AuditEntry) {
-        logger.log(level: entry.result == .failed ? .warning : .info, "audit", metadata: entry.metadata)
+        let level: Logger.Level = entry.result == .failed ? .warning : .info
+        logger.log(level: level, "\(AuditEntry.lineMessage)", metadata: entry.metadata)
     }
 
     // MARK: The operation log

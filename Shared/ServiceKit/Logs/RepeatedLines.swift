@@ -3,13 +3,21 @@ import Logging
 /// Leaves out warnings and errors that repeat: in an outage each request has one, and they would hide all
 /// else and fill the disk.
 ///
-/// Lines are the same if service, level and message are; their fields may differ. The first
-/// `Limits.repeatedLines` of a window are written, and how many were left out once it has ended.
+/// Lines are the same if service, level, message and `status` are; their other fields may differ. The first
+/// `Limits.repeatedLines` of a window are written, and how many were left out once it has ended. A line of
+/// the audit is never left out: while the log of operations is away, it is the only one of its action.
 struct RepeatedLines: Sendable {
     private struct Key: Hashable {
         var service: String
         var level: Logger.Level
         var message: String
+        /// The status of a request that failed: one of another kind would be lost among many of an outage.
+        var status: String?
+
+        init(_ line: LogLine) {
+            (service, level, message) = (line.service, line.level, line.message)
+            status = line.fields["status"].map { "\($0)" }
+        }
     }
 
     private struct Window {
@@ -35,8 +43,9 @@ struct RepeatedLines: Sendable {
     /// Counts a line.
     mutating func take(_ line: LogLine, at now: ContinuousClock.Instant) -> Verdict {
         // A critical line is never one of many.
-        guard line.level == .warning || line.level == .error else { return .isWritten }
-        let key = Key(service: line.service, level: line.level, message: line.message)
+        guard line.level == .warning || line.level == .error, line.message != AuditEntry.lineMessage
+        else { return .isWritten }
+        let key = Key(line)
         if windows[key] == nil {
             if windows.count >= Limits.repeatWindows {
                 windows = windows.filter { !$0.value.hasEnded(now) || $0.value.leftOut > 0 }
@@ -59,7 +68,8 @@ struct RepeatedLines: Sendable {
             windows[key] = nil
             guard var line = window.latest else { continue }
             line.message += " (and \(window.leftOut) more of these lines, which were left out)"
-            line.fields = ["count": "\(window.leftOut)"]
+            line.fields = line.fields.filter { $0.key == "status" }
+            line.fields["count"] = "\(window.leftOut)"
             lines.append(line)
         }
         return lines.sorted { $0.milliseconds < $1.milliseconds }
