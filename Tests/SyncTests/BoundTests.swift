@@ -166,7 +166,11 @@ struct BoundTests {
         #expect(held.withLock { 400_000..<500_000 ~= $0 })
         _ = server.receive(.frame(Frame.unsubscribe(id: 2).encoded()))
         #expect(held.withLock { $0 } == 0)
-        #expect(refusal(5, long) == nil)
+        // Its parsing needs memory too.
+        let unparsed = Preparation.interrupted(by: { .cancelled }) { refusal(5, long) }
+        #expect(unparsed == SyncErrorCode.subscriptionTooCostly.rawValue)
+        #expect(held.withLock { $0 } == 0)
+        #expect(refusal(6, long) == nil)
         #expect(held.withLock { $0 > 600_000 })
         #expect(!server.isClosed)
     }

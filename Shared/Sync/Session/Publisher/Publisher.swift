@@ -101,11 +101,7 @@ struct Publisher: Sendable {
         }
         let memory = Self.memory(of: request, size)
         guard memory == 0 || holds(memory) else {
-            let error = SyncError(
-                .subscriptionTooCostly,
-                "the subscriptions of this credential take as much memory as they may: end some, or shorten "
-                    + "their statements and arguments")
-            return flow.send(.subscriptionRefused(id: request.id, error))
+            return flow.send(.subscriptionRefused(id: request.id, Self.noMemory))
         }
         // A refused one leaves nothing.
         defer { if memory > 0 { _ = holds() } }
@@ -114,7 +110,10 @@ struct Publisher: Sendable {
             query = try SubscriptionQuery(
                 statement: request.statement, arguments: arguments, isRestricted: false)
         } catch {
-            let error = SyncError(.invalidSubscription, "\(error)")
+            // Its parsing found no memory, and says nothing about the statement.
+            let error =
+                [.timeout, .cancelled].contains(error.code)
+                ? Self.noMemory : SyncError(.invalidSubscription, "\(error)")
             return flow.send(.subscriptionRefused(id: request.id, error))
         }
         guard access.allows(collection: query.collection) else {
@@ -171,6 +170,13 @@ struct Publisher: Sendable {
     /// - Returns: whether there is as much.
     private func holds(_ more: Int = 0) -> Bool {
         holding?(subscriptions.reduce(more) { $0 + $1.memory }) ?? true
+    }
+
+    private static var noMemory: SyncError {
+        SyncError(
+            .subscriptionTooCostly,
+            "the subscriptions of this credential take as much memory as they may: end some, or shorten "
+                + "their statements and arguments")
     }
 
     private static func memory(of request: Frame.Subscribe, _ size: Int) -> Int {
