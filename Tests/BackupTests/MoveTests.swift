@@ -126,6 +126,32 @@ struct MoveTests {
         }
     }
 
+    @Test("a move that is begun again after its goal has moved on replaces nothing there, nor a stranger")
+    func movedOn() async throws {
+        try await Place.use { place in
+            let history = try await Self.history(place, isTruncated: false)
+            let (second, third) = (try place.log("second"), try place.log("third"))
+            let first = LogMover(from: history.log, to: second, place: Self.place)
+            _ = try await first.move()
+            #expect(try await second.append([history.rest[0]], to: "app").count == 1)
+            let next = NewPlace(log: "the third log", address: nil)
+            _ = try await LogMover(from: second, to: third, place: next).move()
+            let end = try await second.head(of: "app")
+            #expect(try await code { _ = try await first.move() } == .targetNotEmpty)
+            #expect(try await second.newPlace(of: "app") == next)
+            #expect(try await second.head(of: "app") == end)
+
+            let stranger = try place.log("stranger")
+            try await stranger.createDatabase("app")
+            try await stranger.close("app", movedTo: next)
+            let other = LogMover(from: third, to: stranger, place: Self.place)
+            #expect(try await code { _ = try await other.move() } == .targetNotEmpty)
+            #expect(try await stranger.newPlace(of: "app") == next)
+            #expect(try await third.newPlace(of: "app") == nil)
+            for log in [second, third, stranger, history.log] { await log.close() }
+        }
+    }
+
     // MARK: A history
 
     /// A log with a part of a history, whose rest is still to be written.

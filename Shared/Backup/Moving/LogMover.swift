@@ -134,7 +134,7 @@ public struct LogMover: Sendable {
         for database in all { try await requireThisMove(database) }
         var closed: [DatabaseID] = []
         for present in try await target.databases() where database == nil || all.contains(present) {
-            guard all.contains(present), try await target.newPlace(of: present) != nil else {
+            guard all.contains(present), try await hasCome(present) else {
                 throw BackupError(
                     .targetNotEmpty,
                     "the other log has the database \(present); move into an empty log, or one database")
@@ -142,6 +142,14 @@ public struct LogMover: Sendable {
             closed.append(present)
         }
         return closed
+    }
+
+    /// Returns whether a database of the other log was moved from there to here: it is closed, and no further
+    /// than the log here, which goes on where it ended.
+    private func hasCome(_ present: DatabaseID) async throws -> Bool {
+        guard try await target.newPlace(of: present) != nil else { return false }
+        let (there, here) = (try await target.head(of: present), try await source.head(of: present))
+        return there.logID == here.logID && there.offset <= here.offset
     }
 
     /// - Throws: `LOG-0313` for a database that was moved to another place.
