@@ -20,14 +20,15 @@ enum UndoneMarks {
     /// - Throws: `QUERY-0101` for a statement that does not name one document.
     static func document(of step: WriteLane.Job.Step) throws -> DocumentKey {
         let named = step.statement.namedDocuments(step.arguments)
-        guard named.count == 1 else {
-            throw QueryError(
-                .malformedRequest,
-                "with a key that begins with \(IdempotencyKey.undoPrefix) each statement writes one "
-                    + "document, which it names by its _id")
-        }
+        guard named.count == 1 else { throw unnamed }
         return named[0]
     }
+
+    /// The refusal of a statement that could write a document which it does not name.
+    static let unnamed = QueryError(
+        .malformedRequest,
+        "with a key that begins with \(IdempotencyKey.undoPrefix) each statement writes one document, which "
+            + "it names by its _id")
 
     /// Returns whether a mark is there, and not too old.
     static func contains(
@@ -43,7 +44,8 @@ enum UndoneMarks {
 
 extension WriteWork {
     /// Executes the statements whose documents were not taken back before, and leaves their marks.
-    /// - Throws: `QUERY-0307` if there are none, `QUERY-0501` for an operation beyond the head.
+    /// - Throws: `QUERY-0307` if there are none, `QUERY-0501` for an operation beyond the head, `QUERY-0101`
+    ///   for a statement that has changed another document than it names.
     func undo(
         _ operation: Offset, in writer: any DocumentWriter, _ options: ExecutionOptions
     ) throws -> StatementResult {
@@ -56,8 +58,12 @@ extension WriteWork {
         var counted = bytes
         try counted.add(result.rows)
         var written: Set<DocumentID> = []
-        for (place, step) in (job.transaction?.results ?? [result]).enumerated()
-        where !step.mutatedDocumentIDs.isEmpty && written.insert(marks[place].id).inserted {
+        for (place, step) in (job.transaction?.results ?? [result]).enumerated() {
+            // Another one beside the one that it names, as an expression or a new id.
+            guard step.mutatedDocumentIDs.allSatisfy({ $0 == documents[place].id }) else {
+                throw UndoneMarks.unnamed
+            }
+            guard !step.mutatedDocumentIDs.isEmpty, written.insert(marks[place].id).inserted else { continue }
             try writer.edit(marks[place].collection, marks[place].id) {
                 try $0.create(ObjectValue([(key: "at", value: .int(now))]))
             }

@@ -112,4 +112,43 @@ struct UndoKeyTests {
             #expect(try await Self.sums(client) == [1, 1, 1])
         }
     }
+
+    @Test("a statement that also writes another document leaves no mark for the one that it names")
+    func beside() async throws {
+        try await QueryBench.run { _, client in
+            let offset = try await Self.begin(client)
+            let key = ["Idempotency-Key": "undo/\(offset)/0"]
+            let statements = [
+                "INSERT INTO sums DOCUMENTS ({'_id': 'a'}), ({'x': 1}) ON ID CONFLICT DO NOTHING",
+                "INSERT INTO sums DOCUMENTS ({'_id': 'a'}), ({'_id': lower('NEW')}) "
+                    + "ON ID CONFLICT DO NOTHING",
+                "UPDATE sums SET x = 1 WHERE _id IN ('a', lower('B'))",
+            ]
+            for statement in statements {
+                let answer = try await client.execute(statement, headers: key)
+                #expect(answer.status == 400 && answer.code == "QUERY-0101", "\(statement)")
+            }
+            #expect(try await client.execute("SELECT * FROM sums WHERE x = 1").items.isEmpty)
+            #expect(try await Self.undo(client, "undo/\(offset)/0", ["a", "b", "c"]).status == 200)
+            #expect(try await Self.sums(client) == [0, 0, 0])
+        }
+    }
+
+    @Test("marks are no keys of a user, who has all of them left for other writes")
+    func uncounted() async throws {
+        var bounds = QueryServicePart.Bounds()
+        bounds.keptAnswersPerUser = 2
+        try await QueryBench.run(bounds: bounds) { _, client in
+            let offset = try await Self.begin(client)
+            for id in ["a", "b", "c"] as [Value] {
+                #expect(try await Self.undo(client, "undo/\(offset)/0", [id]).status == 200)
+            }
+            for number in 0..<3 {
+                let answer = try await client.execute(
+                    "INSERT INTO own DOCUMENTS ({'_id': \(number)})",
+                    headers: ["Idempotency-Key": "key-\(number)"])
+                #expect((answer.status == 200) == (number < 2), "\(number)")
+            }
+        }
+    }
 }

@@ -34,11 +34,11 @@ final class KeptAnswerCount: Sendable {
         last.withLock { Array($0?.old.prefix(Limits.keptAnswersRemoved) ?? []) }
     }
 
-    /// Counts one more, and so many fewer to remove.
+    /// Counts one more, which a mark of what was undone is not, and so many fewer to remove.
     func note(_ key: IdempotencyKey, removed: Int) {
         last.withLock { census in
             guard var counted = census else { return }
-            counted.counts[key.user, default: 0] += 1
+            if key.undone == nil { counted.counts[key.user, default: 0] += 1 }
             counted.old.removeFirst(min(removed, counted.old.count))
             census = counted
         }
