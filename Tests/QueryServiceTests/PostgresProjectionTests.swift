@@ -95,6 +95,29 @@ struct QueryProjectionPostgresTests {
         }
     }
 
+    @Test("with the log in the same PostgreSQL, what another process has just written can be undone")
+    func undoBeside() async throws {
+        try await PostgresDatabase.use { url in
+            let bench = try QueryBench(postgres: url)
+            let logs = [try PostgresOperationLog(url: url), try PostgresOperationLog(url: url)]
+            try await logs[0].createDatabase(DatabaseID(QueryBench.database))
+            try await bench.serving(logs[0]) { one async throws in
+                try await bench.serving(logs[1]) { two async throws in
+                    _ = try await one.execute("INSERT INTO c DOCUMENTS ({'_id': 'stays'})")
+                    for id in 0..<12 {
+                        let written = try await two.execute("INSERT INTO c DOCUMENTS ({'_id': \(id)})")
+                        let undone = try await one.execute(
+                            "DELETE FROM c WHERE _id = \(id)",
+                            headers: ["Idempotency-Key": "undo/\(written.transactionID ?? 0)/0"])
+                        #expect(undone.status == 200, "\(undone.body)")
+                    }
+                    #expect(try await two.execute("SELECT _id FROM c").rows == [#"{"_id":"stays"}"#])
+                }
+            }
+            for log in logs { await log.close() }
+        }
+    }
+
     @Test("with the log in the same PostgreSQL, a write is one commit, alone and among sixteen")
     func oneCommit() async throws {
         try await PostgresDatabase.use { url in

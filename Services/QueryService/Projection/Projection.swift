@@ -167,8 +167,9 @@ actor Projection {
             rows: request.transaction == nil ? request.rows : .held, keepsIndexes: store.keepsIndexes,
             form: request.form)
         if job.isReadOnly, request.asOf == nil { return try await read(job, after: minimum) }
-        // A write goes to a lane, which may draft at the head without a look before.
-        if job.isReadOnly || minimum != nil || !store.draftsAtHead {
+        // A write goes to a lane, which may draft at the head without a look before. An operation that is
+        // undone must not be taken for one still to come.
+        if job.isReadOnly || minimum != nil || job.key?.undone != nil || !store.draftsAtHead {
             _ = try await reach.head(
                 for: evaluation, after: minimum, orElse: QueryError(.transactionNotReached))
         }
