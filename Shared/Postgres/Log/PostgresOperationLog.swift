@@ -151,7 +151,8 @@ public final class PostgresOperationLog: OperationLog {
         try await append(requests, to: database, with: nil)
     }
 
-    /// The same. A `FoldRide` is committed along if its call is alone in its group.
+    /// The same. A `FoldRide` is committed along if its operations have conditions or leases, and its call is
+    /// the only one of its database in the group.
     public func append(
         _ requests: [AppendRequest], to database: DatabaseID, with rider: (any AppendRider)?
     ) async throws -> [AppendOutcome] {
