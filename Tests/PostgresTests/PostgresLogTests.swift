@@ -432,4 +432,29 @@ struct PostgresLogTests {
             await log.close()
         }
     }
+
+    @Test("the closing of a database that was moved waits for the disk, whatever the role's setting is")
+    func durableClosing() async throws {
+        try await TestDatabase.use { url in
+            let name = try #require(URLComponents(string: url)).path.dropFirst()
+            let observer = try Connection(url: url)
+            try observer.run(
+                """
+                ALTER DATABASE \(name) SET synchronous_commit = off;
+                CREATE TABLE seen (setting text);
+                CREATE FUNCTION see() RETURNS event_trigger LANGUAGE plpgsql AS $body$
+                BEGIN
+                    INSERT INTO public.seen VALUES (current_setting('synchronous_commit'));
+                END $body$;
+                CREATE EVENT TRIGGER see ON ddl_command_end WHEN TAG IN ('CREATE TRIGGER')
+                    EXECUTE FUNCTION see()
+                """)
+            let log = try PostgresOperationLog(url: url)
+            try await log.createDatabase("db")
+            try await log.close("db", movedTo: NewPlace(log: "sqlite:/elsewhere", address: nil))
+            let seen = try observer.query("SELECT setting FROM seen")
+            #expect((0..<seen.count).map { seen.text($0, 0) } == ["on"])
+            await log.close()
+        }
+    }
 }

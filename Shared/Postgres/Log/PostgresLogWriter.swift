@@ -369,6 +369,16 @@ final class PostgresLogWriter: @unchecked Sendable {
             "another build has migrated the schema mimeo_log; restart with that build: \(error)")
     }
 
+    /// Acknowledged operations must be on disk, whatever the server's or the role's default is; a configured
+    /// synchronous standby stays configured.
+    /// - Parameter isLocal: true for the transaction, false for the connection.
+    static func waitingForDisk(isLocal: Bool) -> String {
+        """
+        SELECT set_config('synchronous_commit', 'on', \(isLocal))
+        WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
+        """
+    }
+
     private func open() throws(OperationLogError) -> Connection {
         // A server that restarted while the connection was idle must not make the outcome unknown.
         if let connection {
@@ -378,13 +388,7 @@ final class PostgresLogWriter: @unchecked Sendable {
         do {
             let connection = try Connection(url: url, patience: options.answerTimeout)
             try options.fence?.admit(connection)
-            // Acknowledged operations must be on disk, whatever the server's or the role's default is; a
-            // configured synchronous standby stays configured.
-            try connection.run(
-                """
-                SELECT set_config('synchronous_commit', 'on', false)
-                WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
-                """)
+            try connection.run(Self.waitingForDisk(isLocal: false))
             let settings = try connection.query("SELECT current_setting('fsync') = 'on'")
             if !settings.bool(0, 0) {
                 logger.error("this PostgreSQL runs with fsync = off: acknowledged writes can be lost")

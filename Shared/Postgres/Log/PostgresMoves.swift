@@ -24,8 +24,10 @@ extension PostgresOperationLog {
                 throw known.refusal(of: database)
             }
             let text = place.text.replacing("'", with: "''").replacing("\\", with: "\\\\")
+            // The other log takes writes soon: this one must not open again with a crash of its server.
             try connection.run(
                 """
+                \(PostgresLogWriter.waitingForDisk(isLocal: true));
                 CREATE OR REPLACE FUNCTION mimeo_log.refuse_moved() RETURNS trigger
                 LANGUAGE plpgsql AS $body$
                 BEGIN
