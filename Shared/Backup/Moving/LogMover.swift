@@ -78,11 +78,12 @@ public struct LogMover: Sendable {
         return try await ends(all.map { ($0, $0) })
     }
 
-    /// Takes a move back that has not shown the databases yet: the former log takes appends again.
+    /// Takes a move back that has ended, and has not shown the databases yet: the former log takes appends
+    /// again.
     /// - Throws: `BAK-0401` once the other log has the databases.
     public func cancel() async throws -> [Moved] {
         let all = try await chosen()
-        // A move that still runs finds no draft to publish.
+        // A move that still runs finds no draft to publish, unless it begins another one: end it before.
         try await target.discardDrafts()
         guard try await shown(all).isEmpty else {
             throw BackupError(
