@@ -13,6 +13,9 @@ struct MeshWorldTests {
         1_065_239_256,
     ]
 
+    /// The same, as reaping worlds.
+    static let keptReaping: [UInt64] = [900_001_121]
+
     /// Other ones in each run, three of four of them reaping worlds; a failure names its own.
     static var seeds: Range<UInt64> { Depth.seeds(fast: 60, deep: 3_000) }
 
@@ -20,6 +23,7 @@ struct MeshWorldTests {
     func histories(_ part: UInt64) async throws {
         let seeds = Self.seeds.filter { $0 % 4 == part }
         for seed in part == 0 ? Self.kept : [] { _ = try await play(seed) }
+        for seed in part == 0 ? Self.keptReaping : [] { _ = try await play(seed, reaps: true) }
         var reaped = 0
         for seed in seeds where try await play(seed, reaps: part != 3) { reaped += 1 }
         print("the server reaped in \(reaped) of \(seeds.count) worlds")

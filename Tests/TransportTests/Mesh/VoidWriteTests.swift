@@ -205,6 +205,25 @@ struct VoidWriteTests {
         }
     }
 
+    @Test("what is left of the document comes from a neighbour that was away while another one showed it")
+    func away() async throws {
+        try await withWorld(2) { world in
+            let author = world.peers[0]
+            try world.peers[1].execute("INSERT INTO c DOCUMENTS ({'_id': 0, 'kept': 1})")
+            try await world.link(0, 1)
+            try author.execute("UPDATE c SET secret = 7 WHERE _id = 0")
+            let shown = try Document(decoding: try #require(try author.state(world.key)))
+            try await world.meet(0, isRefused: true)
+            #expect(try world.text(0) == nil)
+            let position = author.replica.head
+            try tell(author, world.key, void: [], shown)
+            #expect(author.replica.head > position, "the note is told again")
+            try await world.link(0, 1)
+            #expect(try world.text(0)?.contains("kept") == true)
+            #expect(try world.areEqual(0, 1))
+        }
+    }
+
     @Test("is void too where its author knows that it may not write: all that it forbids goes at once")
     func known() async throws {
         try await withWorld(2) { world in

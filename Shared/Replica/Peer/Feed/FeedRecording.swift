@@ -105,7 +105,8 @@ final class FeedRecording: Sendable {
             let stored = try collections.number(of: key.collection, database).flatMap {
                 try DocumentRows.state($0, key.id, database)
             }
-            if stored == nil { try MetDocuments.left(key, database) }
+            // Where only its note is told again, a document that is not here is asked about as before.
+            if stored == nil, void == nil { try MetDocuments.left(key, database) }
             // One that nothing was noted of counts as new: it is asked about once too often.
             let isReplaced = recorder.replaced.contains(key)
             let isNew = item?.before == nil
