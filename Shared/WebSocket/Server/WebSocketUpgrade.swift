@@ -46,11 +46,7 @@ public struct WebSocketUpgrade<Plain: Sendable>: Sendable {
         after: any ChannelHandler & RemovableChannelHandler,
         plain: @escaping @Sendable (any Channel) throws -> Plain
     ) throws -> EventLoopFuture<Outcome> {
-        // A connection keeps the buffer of its first read for good: a small one costs an idle session less.
-        try channel.syncOptions?.setOption(
-            .recvAllocator,
-            value: AdaptiveRecvByteBufferAllocator(
-                minimum: 64, initial: Limits.firstReadBytes, maximum: Limits.readBytes))
+        try Self.setReads(Limits.readBytes, on: channel)
         // Guarded by the event loop; nil until the route of an upgrade has decided.
         let decision = NIOLoopBoundBox<Result<WebSocketRoute.Accepted, any Error>?>(
             nil, eventLoop: channel.eventLoop)
@@ -73,10 +69,7 @@ public struct WebSocketUpgrade<Plain: Sendable>: Sendable {
                     }
                     // Frames may be tiny, and others wait for the event loop meanwhile.
                     try channel.syncOptions?.setOption(.maxMessagesPerRead, value: 1)
-                    try channel.syncOptions?.setOption(
-                        .recvAllocator,
-                        value: AdaptiveRecvByteBufferAllocator(
-                            minimum: 64, initial: Limits.firstReadBytes, maximum: Limits.frameReadBytes))
+                    try Self.setReads(Limits.frameReadBytes, on: channel)
                     let pipeline = channel.pipeline.syncOperations
                     try pipeline.addHandler(WebSocketQuiesceHandler())
                     let decoder = try pipeline.handler(
@@ -110,6 +103,15 @@ public struct WebSocketUpgrade<Plain: Sendable>: Sendable {
         try operations.addHandlers([encoder, before, decoder, after, filter])
         try operations.addHandler(upgradeHandler)
         return upgradeHandler.upgradeResultFuture
+    }
+
+    /// Sets how much one read of a connection takes at most. A connection keeps the buffer of its first read
+    /// for good: a small one costs an idle session less.
+    private static func setReads(_ bytes: Int, on channel: any Channel) throws {
+        try channel.syncOptions?.setOption(
+            .recvAllocator,
+            value: AdaptiveRecvByteBufferAllocator(
+                minimum: 64, initial: Limits.firstReadBytes, maximum: bytes))
     }
 
     /// Returns whether a request meets the demands of RFC 6455 section 4.2.1 that NIO does not check:
