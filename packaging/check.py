@@ -35,8 +35,9 @@ PASSPHRASE = "a passphrase of some length"
 FILE = b"a file of the first backup"
 
 
-def run(*command, **options):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, timeout=900, **options)
+def run(*command, timeout=900, **options):
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, check=False, timeout=timeout, **options)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
     return done.stdout
@@ -199,7 +200,9 @@ def debian(folder, packages=()):
     """A fresh Debian 12 in a folder."""
     step(f"debootstrap {' '.join(packages)}")
     included = [f"--include={','.join(packages)}"] if packages else []
-    run("debootstrap", "--variant=minbase", *included, "bookworm", folder)
+    # It mounts /proc in the folder. In namespaces of its own nothing of that is left, however it ends.
+    run("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child",
+        "debootstrap", "--variant=minbase", *included, "bookworm", folder, timeout=1_500)
     # It becomes the root folder of a user who is not root.
     folder.chmod(0o755)
     return folder
