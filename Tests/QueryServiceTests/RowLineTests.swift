@@ -124,8 +124,10 @@ struct RowLineTests {
             #expect(
                 rest.map { JSONText.print(.object($0), sortedKeys: true) }
                     == lines.last.map { JSONText.print($0, sortedKeys: true) })
+            // The client unpacks no answer that was packed so well.
             let few = try await client.open(
-                Self.path, headers: ["Accept": "application/cbor"], method: "POST",
+                Self.path, headers: ["Accept": "application/cbor", "Accept-Encoding": "identity"],
+                method: "POST",
                 body: ["statement": "SELECT RAW repeat(t, 100) FROM c WHERE _id < 30 ORDER BY _id"])
             let large = try CBOR.decode(Array(buffer: try await few.body.collect(upTo: 100_000_000)))
             #expect(large["items"]?.arrayValue?.count == 30)

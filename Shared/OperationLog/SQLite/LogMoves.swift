@@ -12,9 +12,12 @@ enum LogMoves {
         CREATE TRIGGER IF NOT EXISTS refuseMoved BEFORE INSERT ON operations
         WHEN EXISTS (SELECT 1 FROM moved WHERE database = NEW.position >> \(LogKey.offsetBits))
         BEGIN
-            SELECT RAISE(ABORT, 'moved');
+            SELECT RAISE(ABORT, '\(reason)');
         END;
         """
+
+    /// The trigger's word, by which a refused group is known from one that another rule of the file refused.
+    static let reason = "moved"
 
     /// The places by the databases' numbers.
     static func places(_ db: Database) throws -> [Int64: NewPlace] {

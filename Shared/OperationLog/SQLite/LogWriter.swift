@@ -177,7 +177,7 @@ struct LogWriter: Sendable {
             return Failure(error: OperationLogError(.busy, message), isPoisonous: false)
         case .SQLITE_CORRUPT, .SQLITE_NOTADB:
             return Failure(error: OperationLogError(.corrupt, reason), isPoisonous: true)
-        case .SQLITE_CONSTRAINT where error.extendedResultCode == .SQLITE_CONSTRAINT_TRIGGER:
+        case .SQLITE_CONSTRAINT where error.message == LogMoves.reason:
             return Failure(error: NewPlace(log: "", address: nil).refusal(), isPoisonous: false)
         case .SQLITE_IOERR:
             return Failure(error: OperationLogError(.commitFailed, reason), isPoisonous: true)
