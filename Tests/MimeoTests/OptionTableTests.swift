@@ -20,7 +20,7 @@ struct OptionTableTests {
             let others = Setting.all.filter { row in !rows.contains { $0.name == row.name } }
             // There it is one database of a log, said for one run: a variable for clients must not narrow a
             // backup.
-            let isOfOneRun = ["mimeo backup", "mimeo restore", "mimeo verify"].contains(
+            let isOfOneRun = ["mimeo backup", "mimeo restore", "mimeo verify", "mimeo database"].contains(
                 where: command.name.hasPrefix)
             let unknown = others.map(\.flag).filter {
                 flags.contains($0) && !($0 == "database" && isOfOneRun)

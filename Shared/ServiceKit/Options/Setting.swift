@@ -55,6 +55,7 @@ public struct Setting: Sendable {
         case verify = "mimeo verify"
         case doctor = "mimeo doctor"
         case upgrade = "mimeo upgrade"
+        case moving = "mimeo database move"
     }
 
     /// The name in the file: a flag `--tls-key` is `tlsKey`.

@@ -6,8 +6,8 @@ extension Setting {
     private static let tools: Set<Command> = [
         .backup, .backupFollowing, .backupVerification, .restore, .verify, .doctor,
     ]
-    /// The tools, and one that looks at formats only.
-    private static let lookers: Set<Command> = tools.union([.upgrade])
+    /// The tools, and those that need its log alone.
+    private static let lookers: Set<Command> = tools.union([.upgrade, .moving])
     /// The ones among them that read or fill a server's attachments.
     private static let keepers: Set<Command> = tools.subtracting([.backupVerification])
     private static let clients: Set<Command> = statements.union([.peer, .canary])
