@@ -152,6 +152,23 @@ struct MoveTests {
         }
     }
 
+    @Test("a move that is begun again takes along the databases that were made here since")
+    func madeSince() async throws {
+        try await Place.use { place in
+            let history = try await Self.history(place, isTruncated: false)
+            let second = try place.log("second")
+            let mover = LogMover(from: history.log, to: second, place: Self.place)
+            let before = try await mover.move().map(\.database)
+            try await history.log.createDatabase("late")
+            let again = try await mover.move()
+            #expect(Set(again.map(\.database)) == Set(before + ["late"]))
+            #expect(try await second.databaseExists("late"))
+            #expect(try await history.log.newPlace(of: "late") == Self.place)
+            #expect(try await mover.move().count == again.count)
+            for log in [second, history.log] { await log.close() }
+        }
+    }
+
     // MARK: A history
 
     /// A log with a part of a history, whose rest is still to be written.

@@ -91,7 +91,7 @@ class Mentions(unittest.TestCase):
 def command_of(span):
     """The words of `mimeo admin databases create --id fleet` that name a command."""
     words = re.match(r"mimeo((?: [a-z][a-z-]*)*)", span)[1].split()
-    longest = {"admin": 3, "backup": 2}.get(words[0] if words else "", 1)
+    longest = {"admin": 3, "backup": 2, "database": 2}.get(words[0] if words else "", 1)
     return tuple(word for word in words if word != "help")[:longest]
 
 

@@ -54,8 +54,9 @@ public struct LogMover: Sendable {
     /// Copies as much as there is, and closes nothing: the move that follows has little left.
     /// - Throws: as `move`.
     public func copy() async throws -> [Moved] {
-        let all = try await chosen()
-        _ = try await replaceable(all)
+        let moved = try await moved()
+        let all = try await chosen().filter { !moved.contains($0) }
+        _ = try await replaceable(all, beside: moved)
         await tell(.copying)
         try await follow(all)
         return try await ends(all.map { ($0, RestoreDraft.name(of: $0)) })
@@ -64,18 +65,19 @@ public struct LogMover: Sendable {
     /// Moves.
     /// - Throws: `BAK-0301`, `BAK-0401`, `BAK-0404`, `BAK-0405`, the logs' errors.
     public func move() async throws -> [Moved] {
-        var all = try await chosen()
-        if try await !isMoved(all) {
-            let replaced = try await replaceable(all)
+        let moved = try await moved()
+        var rest = try await chosen().filter { !moved.contains($0) }
+        if !rest.isEmpty {
+            let replaced = try await replaceable(rest, beside: moved)
             await tell(.copying)
-            try await follow(all)
+            try await follow(rest)
             await tell(.closed)
-            all = try await close(all)
-            try await complete(all)
-            try await target.publish(all.map { RestoreDraft.name(of: $0) }, replacing: replaced)
+            rest = try await close(rest, beside: moved)
+            try await complete(rest)
+            try await target.publish(rest.map { RestoreDraft.name(of: $0) }, replacing: replaced)
         }
         await tell(.moved)
-        return try await ends(all.map { ($0, $0) })
+        return try await ends((moved + rest).map { ($0, $0) })
     }
 
     /// Takes a move back that has ended, and has not shown the databases yet: the former log takes appends
@@ -118,23 +120,26 @@ public struct LogMover: Sendable {
         return shown
     }
 
-    /// Returns whether an earlier attempt has done everything.
-    private func isMoved(_ all: [DatabaseID]) async throws -> Bool {
-        let shown = try await shown(all)
+    /// The databases that an earlier attempt has moved. The former server may have made others since.
+    private func moved() async throws -> [DatabaseID] {
+        let shown = try await shown(chosen())
         for database in shown {
             guard try await source.newPlace(of: database)?.log == place.log else {
                 throw BackupError(
                     .targetNotEmpty, "both logs take writes of database \(database): stop one of the servers")
             }
         }
-        return !all.isEmpty && shown == all
+        return shown
     }
 
     /// The databases of the other log that make way, which are closed there: they came from it.
-    private func replaceable(_ all: [DatabaseID]) async throws -> [DatabaseID] {
+    private func replaceable(
+        _ all: [DatabaseID], beside moved: [DatabaseID]
+    ) async throws -> [DatabaseID] {
         for database in all { try await requireThisMove(database) }
         var closed: [DatabaseID] = []
         for present in try await target.databases() where database == nil || all.contains(present) {
+            if moved.contains(present) { continue }
             guard all.contains(present), try await hasCome(present) else {
                 throw BackupError(
                     .targetNotEmpty,
@@ -173,13 +178,15 @@ public struct LogMover: Sendable {
     }
 
     /// Closes all databases, those included that were made meanwhile.
-    private func close(_ all: [DatabaseID]) async throws -> [DatabaseID] {
+    private func close(
+        _ all: [DatabaseID], beside moved: [DatabaseID]
+    ) async throws -> [DatabaseID] {
         var closed: [DatabaseID] = []
         var open = all
         while !open.isEmpty {
             for database in open { try await source.close(database, movedTo: place) }
             closed += open
-            open = try await chosen().filter { !closed.contains($0) }
+            open = try await chosen().filter { !closed.contains($0) && !moved.contains($0) }
         }
         return closed
     }
