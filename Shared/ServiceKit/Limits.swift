@@ -75,6 +75,8 @@ public enum Limits {
     static let memoryPause: DispatchTimeInterval = .seconds(60)
     /// The same after a burst: the next one comes beside what the one before has left free.
     static let shortMemoryPause: DispatchTimeInterval = .seconds(2)
+    /// The same for what a burst leaves to be closed.
+    static let laterMemoryPause: DispatchTimeInterval = .seconds(8)
     /// Heaps of the C library for each processor: threads that allocate at the same time seldom wait for one
     /// another, and what is free in one heap is of no use in another.
     static let heapsOfProcessor = 2

@@ -1,7 +1,7 @@
 /// The places that end the process: `precondition` and `preconditionFailure`, for a broken state of our own.
 /// Each row says why no bytes, rows or timing of a client lead there; what can, is an error with a code.
 ///
-/// Those of the modules through which a client's frames, rows and timing go are in `TrapLines`, one by one.
+/// Modules through which a client's frames, rows and timing go have theirs in `TrapLines`, one by one.
 /// A new one fails the test until it has its place here: first ask whether a client can reach it. Fewer than
 /// a row says are welcome. Force unwraps, `try!`, `as!` and `fatalError` have no rows, for there are none.
 enum TrapTable {

@@ -11,6 +11,7 @@ public enum FreeMemory {
     private static let freed = Atomic<Int>(0)
     private static let isComing = Atomic<Bool>(false)
     private static let isComingSoon = Atomic<Bool>(false)
+    private static let isComingAgain = Atomic<Bool>(false)
     /// Others wait for a heap that is locked meanwhile, so no work comes before this.
     private static let queue = DispatchQueue(label: "free memory", qos: .userInitiated)
 
@@ -37,14 +38,20 @@ public enum FreeMemory {
         _ = unsafeBitCast(trim, to: Trim.self)(0)
     }
 
-    /// The same later, once for all who let go of something meanwhile: within a minute, or sooner if it is
-    /// much.
+    /// The same later, once for all who let go of something meanwhile: within a minute, or if it is much within
+    /// seconds, twice.
     static func giveBack(after bytes: Int) {
         let sum = freed.add(bytes, ordering: .relaxed).newValue
         if sum >= Limits.muchFreeBytes {
             guard !isComingSoon.exchange(true, ordering: .relaxed) else { return }
             queue.asyncAfter(deadline: .now() + Limits.shortMemoryPause) {
                 isComingSoon.store(false, ordering: .relaxed)
+                giveBack()
+            }
+            // Files and folds of clients that have left are closed later, and no hold counts them.
+            guard !isComingAgain.exchange(true, ordering: .relaxed) else { return }
+            queue.asyncAfter(deadline: .now() + Limits.laterMemoryPause) {
+                isComingAgain.store(false, ordering: .relaxed)
                 giveBack()
             }
         } else if sum >= Limits.largeHoldBytes {

@@ -103,7 +103,8 @@ public actor PastFold {
         guard !items.isEmpty else { return [] }
         let replica = replica
         let folded = try await evaluation.apart { try replica.fold(items) }
-        pending = pending.dropFirst(folded.count)
+        // A slice keeps all that it is of.
+        pending = folded.count == pending.count ? [] : pending.dropFirst(folded.count)
         if let last = folded.last { position = last.position }
         return folded
     }
