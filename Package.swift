@@ -216,7 +216,6 @@ let checks: [Target] = [
     .target(
         name: "DQLCorpus", dependencies: ["DQL", "CRDT", "TestSupport"], path: "Tests/Support/DQLCorpus",
         swiftSettings: strict),
-    tests("TidyTests", []),
     tests(
         "PostgresTests",
         [

@@ -40,7 +40,8 @@ struct Violation: CustomStringConvertible {
 /// The project's own files on disk, found from where this file was compiled.
 enum SourceTree {
     static let root = URL(fileURLWithPath: #filePath)
-        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().resolvingSymlinksInPath().deletingLastPathComponent()
+        .deletingLastPathComponent()
 
     private static let folders = [
         "Docs", "Shared", "Services", "Tests", "scripts", "compose", "deploy", "monitoring", "packaging",

@@ -23,11 +23,14 @@ extension Rules {
     }
 
     private static func isSwiftBound(_ line: String) -> Bool {
-        line.contains(#/#expect\(.*\b([Cc]lock|ContinuousClock|SuspendingClock|Date)(\(\))?\.now - .* <=? /#)
+        line.contains("#expect(")
+            && line.contains(
+                #/#expect\(.*\b([Cc]lock|ContinuousClock|SuspendingClock|Date)(\(\))?\.now - .* <=? /#)
     }
 
     private static func isPythonBound(_ line: String) -> Bool {
-        line.contains(
-            #/assertLess(Equal)?\(\s*(time\.\w+\(\) -|float\(seconds|(seconds|elapsed|median)\b)/#)
+        line.contains("assertLess")
+            && line.contains(
+                #/assertLess(Equal)?\(\s*(time\.\w+\(\) -|float\(seconds|(seconds|elapsed|median)\b)/#)
     }
 }

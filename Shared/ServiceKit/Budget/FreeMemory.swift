@@ -38,8 +38,8 @@ public enum FreeMemory {
         _ = unsafeBitCast(trim, to: Trim.self)(0)
     }
 
-    /// The same later, once for all who let go of something meanwhile: within a minute, or if it is much within
-    /// seconds, twice.
+    /// The same later, once for all who let go of something meanwhile: within a minute, and much of it
+    /// within seconds, twice.
     static func giveBack(after bytes: Int) {
         let sum = freed.add(bytes, ordering: .relaxed).newValue
         if sum >= Limits.muchFreeBytes {
