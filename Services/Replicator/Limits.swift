@@ -38,6 +38,10 @@ public enum Limits {
     /// The longest time for which a frame beyond the bytes a second of its database waits: less than the
     /// silence after which either side gives a session up, since pings wait with it.
     static let longestPaidPause = Duration.seconds(45)
+    /// The shortest pause: a channel's timer rings ten times a second at most.
+    static let leastPaidPause = Duration.milliseconds(100)
+    /// Frames of a channel that wait so, about 100 bytes each: of large ones the unsent bytes bound fewer.
+    static let pausedFrames = 1_024
     /// How long sessions may take to say goodbye when the instance drains.
     static let drainTimeout = Duration.seconds(4)
     /// Sessions sent away at a time when the instance drains, and how long after each such slice the next

@@ -327,6 +327,9 @@ public enum Limits {
     static let requestKinds = 2_000
     /// Part of a limit by the second that a database or user may use at once: two seconds of it.
     static let limitBurst: Duration = .seconds(2)
+    /// Largest debt of bytes, in time of the limit: whoever shares it waits no longer for what others have
+    /// used. An attachment of a gigabyte at 300 kB a second owes as much.
+    static let limitDebt: Duration = .seconds(3_600)
     /// Window of what metrics tell of such a limit: twice the interval of usual scrapes.
     static let limitWindow: Duration = .seconds(20)
     /// Seconds after which a peer without a place for its session asks again.

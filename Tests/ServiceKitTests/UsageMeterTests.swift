@@ -124,6 +124,22 @@ struct UsageMeterTests {
         #expect(admitted(bench, "ann", limits) == 100)
     }
 
+    @Test("nobody waits longer than an hour, however much others of the database have used")
+    func largestDebt() throws {
+        let bench = Bench()
+        let limits = limits(whole: [.bytesPerSecond: 1_000])
+        for _ in 0..<10 {
+            let debt = bench.meter.pay(16_000_000, by: identity("ann"), under: limits)
+            #expect(debt == .seconds(3_600))
+        }
+        let refused = try #require(throws: LimitReached.self) {
+            try bench.meter.admit(identity("bob"), under: limits)
+        }
+        #expect(refused.httpHeaders[.retryAfter] == "3601")
+        bench.move(.seconds(3_601))
+        try bench.meter.admit(identity("bob"), under: limits)
+    }
+
     /// Takes what is written, so many pieces of it.
     private struct Client: ResponseBodyWriter {
         var pieces: Int

@@ -7,41 +7,35 @@ import Transport
 final class MeteredChannel: FrameChannel {
     private let inner: any FrameChannel
     private let pay: @Sendable (_ bytes: Int) -> Duration
-    private let wait: @Sendable (_ seconds: Int64, _ body: @escaping @Sendable () -> Void) -> Void
+    private let pauses: PaidPauses
 
-    /// - Parameters:
-    ///   - pay: pays for bytes; the time until the limits have taken them.
-    ///   - wait: calls a body after some seconds.
+    /// - Parameter pay: pays for bytes; the time until the limits have taken them.
     init(
-        _ inner: any FrameChannel, pay: @escaping @Sendable (_ bytes: Int) -> Duration,
-        wait: @escaping @Sendable (_ seconds: Int64, _ body: @escaping @Sendable () -> Void) -> Void
-    ) { (self.inner, self.pay, self.wait) = (inner, pay, wait) }
+        _ inner: any FrameChannel, time: PaidPauses.Time = .system,
+        pay: @escaping @Sendable (_ bytes: Int) -> Duration
+    ) { (self.inner, self.pay, pauses) = (inner, pay, PaidPauses(time)) }
 
     func begin(_ arrived: @escaping @Sendable (FrameArrival) -> Void) {
-        inner.begin { [pay, wait] arrival in
-            guard case .frame(let frame, let taken) = arrival, let pause = Self.pause(pay(frame.count)) else {
-                return arrived(arrival)
-            }
-            arrived(.frame(frame) { wait(pause, taken) })
+        inner.begin { [pay, pauses] arrival in
+            guard case .frame(let frame, let taken) = arrival, let end = pauses.end(of: pay(frame.count))
+            else { return arrived(arrival) }
+            arrived(.frame(frame) { pauses.wait(until: end, taken) })
         }
     }
 
     func post(_ frame: [UInt8], whenSent: @escaping @Sendable (Bool) -> Void) {
-        guard let pause = Self.pause(pay(frame.count)) else { return inner.post(frame, whenSent: whenSent) }
-        inner.post(frame) { [wait] isSent in
+        guard let end = pauses.end(of: pay(frame.count)) else { return inner.post(frame, whenSent: whenSent) }
+        inner.post(frame) { [pauses] isSent in
             guard isSent else { return whenSent(false) }
-            wait(pause) { whenSent(true) }
+            pauses.wait(until: end) { whenSent(true) }
         }
     }
 
     func nearby(_ work: @escaping @Sendable () -> Void) { inner.nearby(work) }
 
-    func end(code: UInt16, reason: String) async { await inner.end(code: code, reason: reason) }
-
-    /// Whole seconds; nil for none.
-    private static func pause(_ debt: Duration) -> Int64? {
-        guard debt > .zero else { return nil }
-        let longest = Limits.longestPaidPause
-        return min(debt, longest).components.seconds + (debt < longest ? 1 : 0)
+    func end(code: UInt16, reason: String) async {
+        // Before the channel, which may wait until its last frame was taken.
+        pauses.finish()
+        await inner.end(code: code, reason: reason)
     }
 }

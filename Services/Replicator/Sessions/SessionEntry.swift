@@ -134,8 +134,6 @@ extension ReplicatorPart {
         if isDraining { pump.deliver(.finish(SyncError(.goingAway, "this instance stops; connect again"))) }
         let channel = MeteredChannel(connection) { [authenticator] bytes in
             authenticator.pay(bytes, inSessionOf: rights.identity)
-        } wait: { [deadlines, sessions] seconds, body in
-            _ = deadlines.note(sessions.clock.nowSeconds() + seconds, body)
         }
         pump.begin(live(guest, hub, number, kept, evaluator), over: channel) { [self] reason in
             expiry.cancel()

@@ -7,7 +7,8 @@ import Synchronization
 ///
 /// - *Requests and bytes a second* fill a bucket that has room for `Limits.limitBurst`. A request needs one
 ///   place of the one and a filled byte of the other. Bytes are paid for when they are there, so a large body
-///   leaves a debt, and the requests after it wait. Frames of sessions pay too, and wait themselves.
+///   leaves a debt, `Limits.limitDebt` at most, and the requests after it wait. Frames of sessions pay too,
+///   and wait themselves.
 /// - *Sessions* are counted from their upgrade to their end, also where no limit is set: it may be set later.
 ///
 /// The lock guards the uses. Uses without a session are forgotten when there are many.
@@ -49,6 +50,11 @@ public final class UsageMeter: Sendable {
             if let left { self.left = left - amount }
             turn(now)
             count += amount
+        }
+
+        /// Lets off the debt beyond the largest.
+        mutating func bound(_ rate: Double) {
+            left = left.map { max($0, -rate * (Limits.limitDebt / .seconds(1))) }
         }
 
         /// Used in a second, over the last whole window.
@@ -121,7 +127,10 @@ public final class UsageMeter: Sendable {
                 // The bucket as it is now, before the debt.
                 use.bytes.fill(rate, now)
                 use.bytes.take(Double(bytes), now)
-                if let rate, let left = use.bytes.left { debt = max(debt, .seconds(max(0, -left) / rate)) }
+                if let rate {
+                    use.bytes.bound(rate)
+                    debt = max(debt, .seconds(max(0, -(use.bytes.left ?? 0)) / rate))
+                }
                 uses[subject] = use
             }
             return debt
