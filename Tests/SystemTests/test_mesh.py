@@ -1,8 +1,11 @@
 """Peers that sync without a server: real processes, with links over TCP and WebSockets on loopback ports."""
 
+import contextlib
 import pathlib
 import socket
+import ssl
 import subprocess
+import threading
 
 from mimeo_harness import FaultProxy, OneProcess, Peer, Through, digest, free_port, mimeo, until
 from system_test import SystemTest, report
@@ -223,6 +226,36 @@ class Options(MeshTest):
             self.assertEqual(run.returncode, 2, run.stderr)
             self.assertIn(reason, run.stderr)
         self.assertFalse(store.exists())
+
+
+class Floods(MeshTest):
+    def test_a_peer_links_amid_a_flood_of_handshakes_and_statements_go_on(self):
+        port = free_port()
+        a = self.peer("a", "--listen-tcp", f"127.0.0.1:{port}")
+        self.insert(a, 1)
+        stopping = threading.Event()
+        tls = ssl.create_default_context()
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+
+        def flood(speaks):
+            while not stopping.is_set():
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 10) as link:
+                    # The peer signs its part, and refuses whoever shows no certificate.
+                    if speaks:
+                        tls.wrap_socket(link).close()
+
+        floods = [threading.Thread(target=flood, args=(number % 2,), daemon=True) for number in range(16)]
+        for thread in floods:
+            thread.start()
+        try:
+            b = self.peer("b", "--connect", f"127.0.0.1:{port}")
+            self.await_agreement([a, b], 1)
+            self.insert(a, 2)
+            self.await_agreement([a, b], 2)
+        finally:
+            stopping.set()
+            for thread in floods:
+                thread.join(30)
 
 
 class ServerAtOneEnd(MeshTest):

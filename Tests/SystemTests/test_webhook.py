@@ -6,7 +6,7 @@ import json
 import threading
 import time
 
-from mimeo_harness import FourProcesses, OneProcess, mimeo
+from mimeo_harness import FourProcesses, OneProcess, mimeo, until
 from system_test import SystemTest, report
 
 USERS = {
@@ -29,6 +29,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.asked.append(asked)
         time.sleep(getattr(self.server, "delay", 0))
+        if asked["token"] == "hang":
+            return self.server.ended.wait()
         if asked["token"] == "boom":
             return self.send_error(500)
         try:
@@ -57,6 +59,7 @@ class Webhook(SystemTest):
 
         self.webhook = Server(("127.0.0.1", 0), Handler)
         self.webhook.asked = []
+        self.webhook.ended = threading.Event()
         thread = threading.Thread(target=self.webhook.serve_forever)
         thread.start()
         self.addCleanup(thread.join)
@@ -120,7 +123,8 @@ class Webhook(SystemTest):
         report(f"100 logins at once, each of 1 s at its webhook: {time.monotonic() - began:.1f} s")
         self.assertEqual(statuses, [200] * 100)
 
-    def test_logins_that_make_a_webhook_fail_shut_out_nobody_else(self):
+    def behind_proxy(self):
+        """A server whose clients' addresses a proxy tells, and the status of a login from one of them."""
         server = OneProcess(
             self.workspace,
             extra_arguments=["--providers", self.providers, "--behind-proxy", "--development-login"]).start()
@@ -129,6 +133,24 @@ class Webhook(SystemTest):
             body = {"databaseID": "shop", "provider": "my-auth", "token": token}
             return server.request("POST", "/_ditto/auth/login", body, {"X-Forwarded-For": address}).status
 
+        return server, login
+
+    def test_logins_that_hang_at_a_webhook_end_and_hold_up_nobody_else(self):
+        server, login = self.behind_proxy()
+        self.addCleanup(self.webhook.ended.set)
+
+        def hanging():
+            return sum(asked["token"] == "hang" for asked in self.webhook.asked)
+
+        with concurrent.futures.ThreadPoolExecutor(200) as pool:
+            logins = [pool.submit(login, "hang", "10.0.0.1") for _ in range(200)]
+            until(lambda: hanging() >= 64, 60, lambda: str(hanging()))
+            self.assertEqual(login(json.dumps({"role": "clerk"}), "10.0.0.2"), 200)
+            # The webhook has five seconds; beyond 128 at a time it is not asked.
+            self.assertLessEqual({each.result() for each in logins}, {429, 503})
+
+    def test_logins_that_make_a_webhook_fail_shut_out_nobody_else(self):
+        _, login = self.behind_proxy()
         honest = json.dumps({"role": "clerk"})
         for number in range(8):
             self.assertEqual(login("boom", "10.0.0.1"), 503)
