@@ -12,14 +12,13 @@ import ServiceKit
 /// nobody waits any more, because all have left or their time is over. It is kept there, and the next one who
 /// wants it goes on. An account moves one at a time (`FoldPlaces`).
 ///
-/// Actor isolation guards all. A kept fold with users is never moved, closed or lent.
+/// Actor isolation guards all. A kept fold with users is never moved, closed or lent. All folds are in
+/// `folds` from their opening until they are closed, so that `forget` finds each, wherever it is.
 actor PastFolds {
     private struct Kept {
         let fold: PastFold
         var offset: Offset
         var users = 0
-        /// Closed when the last user has left; nobody else gets it.
-        var isDoomed = false
         /// True for one that stopped on its way: nobody has asked for the offset at which it stands.
         var isUnfinished = false
         var lastUse = ContinuousClock.now
@@ -39,16 +38,22 @@ actor PastFolds {
         var waiting: [Evaluation]
     }
 
+    /// A fold has stopped on its way: whoever still wants it begins again.
+    private struct Stopped: Error {}
+
     private let log: any OperationLog
     private let folder: String
     private let logger: Logger
+    /// All that are open: kept, lent, or moved at this moment.
+    private var folds: [ObjectIdentifier: PastFold] = [:]
+    /// Folds that nobody else gets; they are closed as soon as they are free.
+    private var doomed: Set<ObjectIdentifier> = []
+    /// How often something was forgotten: a fold that was opened meanwhile may hold some of it.
+    private var forgets: UInt64 = 0
     private var kept: [Kept] = []
     private var openings: [Wanted: Opening] = [:]
     private let places = FoldPlaces()
     private var lent = 0
-    private var lentFolds: [ObjectIdentifier: PastFold] = [:]
-    /// Lent folds that are closed when they come back.
-    private var doomed: Set<ObjectIdentifier> = []
     private var made: UInt64 = 0
     private var isSwept = false
     private var isClosed = false
@@ -88,7 +93,7 @@ actor PastFolds {
         do {
             return try await evaluation.run { try replica.read { try body($0) } }
         } catch let error as ReplicaError where error.code == .damaged || error.code == .brokenLog {
-            if let place = kept.firstIndex(where: { $0.fold === fold }) { kept[place].isDoomed = true }
+            doomed.insert(ObjectIdentifier(fold))
             throw error
         }
     }
@@ -96,7 +101,7 @@ actor PastFolds {
     private func use(_ wanted: Wanted, _ evaluation: Evaluation) async throws -> PastFold {
         while true {
             let found = kept.firstIndex {
-                $0.fold.database == wanted.database && $0.offset == wanted.offset && !$0.isDoomed
+                $0.fold.database == wanted.database && $0.offset == wanted.offset && !isDoomed($0.fold)
             }
             if let found {
                 kept[found].users += 1
@@ -106,20 +111,26 @@ actor PastFolds {
             }
             let opening = join(wanted, evaluation)
             defer { leave(wanted, opening.number, evaluation) }
-            do {
-                if try await evaluation.waits(for: { try await opening.work.value }) { continue }
-            } catch is CancellationError where evaluation.end == nil {
-                // It ended with the one who paid for it.
-                try Task.checkCancellation()
-                continue
-            }
-            throw Self.ended(evaluation)
+            try await Self.wait(evaluation) { try await opening.work.value }
         }
     }
 
-    private static func ended(_ evaluation: Evaluation) -> DQLError {
-        .interrupted(evaluation.end == .timeout ? .timeout : .cancelled)
+    /// Waits for a fold that is moved, to its end or until it stops.
+    /// - Throws: `cancelled`, `timeout` when the evaluation ends, whoever notices that first; the errors of
+    ///   the work.
+    private static func wait(
+        _ evaluation: Evaluation, for work: @escaping @Sendable () async throws -> Void
+    ) async throws {
+        do {
+            if try await evaluation.waits(for: work) { return }
+        } catch is Stopped {
+            // It may have ended with the one who paid for it.
+            if evaluation.end == nil { return }
+        }
+        throw DQLError.interrupted(evaluation.end == .timeout ? .timeout : .cancelled)
     }
+
+    private func isDoomed(_ fold: PastFold) -> Bool { doomed.contains(ObjectIdentifier(fold)) }
 
     /// Waits for a fold with those who want the same one, or begins it.
     private func join(_ wanted: Wanted, _ evaluation: Evaluation) -> Opening {
@@ -159,7 +170,7 @@ actor PastFolds {
         guard let place = kept.firstIndex(where: { $0.fold === fold }) else { return }
         kept[place].users -= 1
         kept[place].lastUse = .now
-        if kept[place].isDoomed { Task { await closeDoomed() } }
+        if isDoomed(fold) { Task { await closeDoomed() } }
     }
 
     // MARK: Reading on from the past
@@ -172,40 +183,46 @@ actor PastFolds {
         lent += 1
         do {
             let wanted = Wanted(database: database, offset: offset)
-            let work = Task {
-                try await self.fold(at: wanted, isExclusive: true) { _ in
-                    evaluation.end == nil ? evaluation : nil
-                }
-            }
-            guard try await evaluation.waits(for: { _ = try await work.value }) else {
-                work.cancel()
-                // It may have come there all the same.
-                Task { if let fold = try? await work.value { await self.keep(fold) } }
-                throw Self.ended(evaluation)
-            }
-            let fold = try await work.value
-            lentFolds[ObjectIdentifier(fold)] = fold
-            return fold
+            while true { if let fold = try await borrowed(wanted, evaluation) { return fold } }
         } catch {
             lent -= 1
             throw error
         }
     }
 
+    /// A fold that only this evaluation waits for; nil if it has to be begun again.
+    private func borrowed(_ wanted: Wanted, _ evaluation: Evaluation) async throws -> PastFold? {
+        let work = Task {
+            try await self.fold(at: wanted, isExclusive: true) { _ in
+                evaluation.end == nil ? evaluation : nil
+            }
+        }
+        do {
+            try await Self.wait(evaluation) { _ = try await work.value }
+        } catch {
+            work.cancel()
+            // It may have come there all the same.
+            Task { if let fold = try? await work.value { await self.keep(fold) } }
+            throw error
+        }
+        guard let fold = try? await work.value else { return nil }
+        guard !isDoomed(fold) else {
+            await close(fold)
+            return nil
+        }
+        return fold
+    }
+
     /// Takes a fold back, and keeps it for the next reader.
     func giveBack(_ fold: PastFold) async {
         lent -= 1
-        lentFolds[ObjectIdentifier(fold)] = nil
-        guard doomed.remove(ObjectIdentifier(fold)) == nil else { return await fold.close() }
         await keep(fold)
     }
 
     /// Takes a fold back that cannot go on, and closes it.
     func drop(_ fold: PastFold) async {
         lent -= 1
-        lentFolds[ObjectIdentifier(fold)] = nil
-        doomed.remove(ObjectIdentifier(fold))
-        await fold.close()
+        await close(fold)
     }
 
     /// How many wait for folds that they may share.
@@ -220,11 +237,10 @@ actor PastFolds {
     private func fold(
         at wanted: Wanted, isExclusive: Bool, _ payer: @escaping Payer
     ) async throws -> PastFold {
-        guard let first = payer(self) else { throw CancellationError() }
+        guard let first = payer(self) else { throw Stopped() }
         let account = Account(first.purpose.credential, in: wanted.database)
         guard await places.begin(account) else {
-            try Task.checkCancellation()
-            throw QueryError(.overloaded)
+            throw Task.isCancelled ? Stopped() as any Error : QueryError(.overloaded)
         }
         defer { places.end(account) }
         // Nobody cancels it in the midst of a step, whose work would be lost.
@@ -246,18 +262,18 @@ actor PastFolds {
         if let idle = takeIdle(wanted, since: begin, isExclusive: isExclusive) {
             fold = idle
         } else {
-            guard let payer = payer(self) else { throw CancellationError() }
+            guard let payer = payer(self) else { throw Stopped() }
             fold = try await open(wanted, for: payer)
         }
         while await fold.position.offset < wanted.offset {
-            guard let payer = payer(self) else {
+            guard let payer = payer(self), !isDoomed(fold) else {
                 await keep(fold, isUnfinished: true)
-                throw CancellationError()
+                throw Stopped()
             }
             do {
                 if try await fold.next(through: wanted.offset, for: payer).isEmpty { break }
             } catch {
-                await fold.close()
+                await close(fold)
                 throw error
             }
         }
@@ -267,13 +283,26 @@ actor PastFolds {
     private func open(_ wanted: Wanted, for payer: Evaluation) async throws -> PastFold {
         made += 1
         let name = PastFold.name(of: wanted.database, number: made)
+        let known = forgets
         do {
-            return try await PastFold.open(
+            let fold = try await PastFold.open(
                 wanted.database, log: log, notAfter: wanted.offset, folder: "\(folder)/\(name)",
                 for: payer, logger: logger)
+            folds[ObjectIdentifier(fold)] = fold
+            guard forgets == known else {
+                await close(fold)
+                throw Stopped()
+            }
+            return fold
         } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {
-            throw CancellationError()
+            throw Stopped()
         }
+    }
+
+    private func close(_ fold: PastFold) async {
+        await fold.close()
+        folds[ObjectIdentifier(fold)] = nil
+        doomed.remove(ObjectIdentifier(fold))
     }
 
     /// An idle fold nearer to the wanted offset than the log's own beginning. For a reader of the past only
@@ -283,7 +312,7 @@ actor PastFolds {
         let isAny = isExclusive || kept.count >= Limits.keptFolds
         let places = kept.indices.filter { place in
             let item = kept[place]
-            return item.users == 0 && !item.isDoomed && item.fold.database == wanted.database
+            return item.users == 0 && !isDoomed(item.fold) && item.fold.database == wanted.database
                 && (isAny || item.isUnfinished) && item.offset <= wanted.offset && item.offset >= begin
         }
         guard let place = places.max(by: { kept[$0].offset < kept[$1].offset }) else { return nil }
@@ -293,14 +322,14 @@ actor PastFolds {
     /// Adds an idle fold, and closes those that were not used for the longest time where there are too many,
     /// or too many bytes.
     private func keep(_ fold: PastFold, isUnfinished: Bool = false) async {
-        guard !isClosed else { return await fold.close() }
         let offset = await fold.position.offset
+        guard !isClosed, !isDoomed(fold) else { return await close(fold) }
         kept.append(Kept(fold: fold, offset: offset, isUnfinished: isUnfinished, bytes: fold.bytes))
         while kept.count > Limits.keptFolds || kept.reduce(0, { $0 + $1.bytes }) > Limits.keptFoldBytes {
             // The one just added is kept in any case: somebody waits for it.
             let idle = kept.indices.dropLast().filter { kept[$0].users == 0 }
             guard let oldest = idle.min(by: { kept[$0].lastUse < kept[$1].lastUse }) else { return }
-            await kept.remove(at: oldest).fold.close()
+            await close(kept.remove(at: oldest).fold)
         }
     }
 
@@ -309,26 +338,22 @@ actor PastFolds {
         let end = ContinuousClock.now - Limits.keptFoldTime
         let old = kept.filter { $0.users == 0 && $0.lastUse < end }
         kept.removeAll { $0.users == 0 && $0.lastUse < end }
-        for item in old { await item.fold.close() }
+        for item in old { await close(item.fold) }
     }
 
     /// Closes a database's folds, those in use as soon as they are free: an operator has erased something
-    /// in them.
+    /// in them. A fold that is moved at this moment begins again.
     func forget(_ database: DatabaseID) async {
         PastFold.sweep(folder, logger: logger)
-        for place in kept.indices where kept[place].fold.database == database {
-            kept[place].isDoomed = true
-        }
-        for fold in lentFolds.values where fold.database == database {
-            doomed.insert(ObjectIdentifier(fold))
-        }
+        forgets += 1
+        for (id, fold) in folds where fold.database == database { doomed.insert(id) }
         await closeDoomed()
     }
 
     private func closeDoomed() async {
-        let free = kept.filter { $0.isDoomed && $0.users == 0 }
-        kept.removeAll { $0.isDoomed && $0.users == 0 }
-        for item in free { await item.fold.close() }
+        let free = kept.filter { isDoomed($0.fold) && $0.users == 0 }
+        kept.removeAll { isDoomed($0.fold) && $0.users == 0 }
+        for item in free { await close(item.fold) }
     }
 
     /// Closes all.
@@ -336,7 +361,7 @@ actor PastFolds {
         isClosed = true
         let all = kept
         kept = []
-        for item in all { await item.fold.close() }
+        for item in all { await close(item.fold) }
     }
 }
 
