@@ -148,6 +148,19 @@ struct ExecuteAnswer: Sendable {
             warnings: warnings + Self.changes(in: items))
     }
 
+    /// An object, the answer in another form, with the warnings of all statements, each once.
+    func warned(_ told: Value) -> Value {
+        var all: [AnswerWarning] = []
+        for answer in results ?? [self] {
+            for warning in answer.warnings + Self.changes(in: answer.items) where !all.contains(warning) {
+                all.append(warning)
+            }
+        }
+        guard !all.isEmpty, case .object(var members) = told else { return told }
+        members["warnings"] = .array(all.map(\.value))
+        return .object(members)
+    }
+
     /// The warning of rows with a number that JSON cannot hold; none for others.
     static func changes(in rows: [Value]) -> [AnswerWarning] {
         rows.lazy.compactMap(\.unwritableNumber).first.map { [changed($0)] } ?? []

@@ -43,6 +43,31 @@ struct LegacyCallTests {
         }
     }
 
+    @Test("an answer has the warnings of its statements, each once, and the one of a number that became null")
+    func warnings() async throws {
+        try await QueryBench.run { _, client async throws in
+            _ = try await client.execute(
+                "INSERT INTO c DOCUMENTS ({'_id': 'a', 'zip': '0816', 'n': 1e308 * 10})")
+            let change: Value = ["method": "set", "path": "seen", "value": true]
+            let update: Value = [
+                "method": "update", "collection": "c", "query": "zip == 816", "commands": [change],
+            ]
+            for (name, body) in [
+                ("find", ["collection": "c", "query": "zip == 816"] as Value),
+                ("find", ["collection": "c", "query": "zip == 816", "describe": true]),
+                ("count", ["collection": "c", "query": "zip == 816"]), ("write", ["commands": [update]]),
+            ] {
+                let answer = try await call(client, name, body)
+                let codes = answer.body["warnings"]?.arrayValue?.map { $0["code"] }
+                #expect(answer.status == 200 && codes == ["DQL-W106"], "\(name): \(answer.body)")
+            }
+            let found = try await call(client, "find", ["collection": "c", "query": "zip == '0816'"])
+            #expect(found.body["documents"]?.arrayValue?.map { $0["fields"]?["n"] } == [.null])
+            let told = found.body["warnings"]?.arrayValue?.first?["description"]?.stringValue
+            #expect(told?.contains("inf, which JSON cannot hold") == true, "\(found.body)")
+        }
+    }
+
     @Test("latestValuesAndTypes has each field's type, and describe the statement with its plan")
     func types() async throws {
         try await QueryBench.run { _, client async throws in
@@ -137,8 +162,9 @@ struct LegacyCallTests {
     }
 
     /// An update that sets a field.
-    private static func setting(_ path: String) -> String {
-        #"{"method":"update","collection":"c","query":"n","commands":[{"method":"set","path":"\#(path)"}]}"#
+    private static func setting(_ path: String, _ rest: String = #","value":1"#) -> String {
+        let change = #"{"method":"set","path":"\#(path)"\#(rest)}"#
+        return #"{"method":"update","collection":"c","query":"n","commands":[\#(change)]}"#
     }
 
     @Test(
@@ -155,6 +181,8 @@ struct LegacyCallTests {
             ),
             (Self.setting("a[0]"), "QUERY-0101"), (Self.setting("a['b"), "QUERY-0101"),
             (Self.setting("a."), "QUERY-0101"), (Self.setting("['a']b"), "QUERY-0101"),
+            (Self.setting("a", ""), "QUERY-0101"), (Self.setting("a", #","val":1"#), "QUERY-0101"),
+            (Self.setting("a", #","value":1,"if":2"#), "QUERY-0101"),
             (#"{"method":"upsert","collection":"c","id":3,"value":{"_id":4}}"#, "QUERY-0101"),
             (#"{"method":"update","collection":"c","commands":[{"method":"set"}]}"#, "QUERY-0101"),
             (#"{"method":"update","collection":"c","commands":[{"method":"cut","path":"a"}]}"#, "QUERY-0101"),
@@ -282,6 +310,9 @@ struct LegacyCallTests {
             ("find", #"{"collection":"c","query":"n =="}"#, "DQL-0107"),
             ("find", #"{"collection":"c","query":"n == $args.x"}"#, "DQL-0501"),
             ("find", #"{"collection":"c","sort":"n"}"#, "QUERY-0101"),
+            ("find", #"{"collection":"c","sort":["n"]}"#, "QUERY-0101"),
+            ("find", #"{"collection":"c","sort":[{"property":"n","dir":"desc"}]}"#, "QUERY-0101"),
+            ("find", #"{"collection":"c","sort":[{"property":"n","direction":1}]}"#, "QUERY-0101"),
             ("find", #"{"collection":"c","describe":"yes"}"#, "QUERY-0101"),
             ("find", #"{"collection":"c","formatAttachment":true}"#, "QUERY-0101"),
             ("find", #"{"collection":"c","serializedAs":"latestTypes"}"#, "QUERY-0101"),

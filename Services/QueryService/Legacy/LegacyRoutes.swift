@@ -52,8 +52,11 @@ struct LegacyRoutes: Sendable {
                 parts: [[1], Array(collection.utf8), JSONText.bytes(ids[0].value)])
             let deletion = statement
             return try await evaluating(identity, context) { evaluation in
-                let answer = try await reporting {
-                    try await execute(deletion, request, identity, evaluation)
+                let answer: ExecuteAnswer = try await reporting {
+                    var answer = try await execute(deletion, request, identity, evaluation)
+                    // Hints at a statement that the client did not write.
+                    answer.warnings = []
+                    return answer
                 }
                 return try await Self.json(answer, evaluation, context) {
                     [
@@ -155,11 +158,11 @@ struct LegacyRoutes: Sendable {
         do {
             text = try await evaluation.run {
                 try evaluation.willPrint(answer)
-                return JSONText.bytes(value())
+                return JSONText.bytes(answer.warned(value()))
             }
         } catch {
             guard !answer.mutatedDocumentIDs.isEmpty else { throw error }
-            text = JSONText.bytes(value())
+            text = JSONText.bytes(answer.warned(value()))
         }
         do {
             return try .held(text, by: evaluation.held, context, headers: headers)
@@ -251,17 +254,31 @@ struct LegacyCall {
         guard let items = value.arrayValue else { throw Self.malformed("\"sort\" must be a list") }
         var keys: [String] = []
         for item in items {
+            let item = try Self.object(item, "an item of \"sort\"", known: ["property", "direction"])
             guard let property = item["property"]?.stringValue, !property.isEmpty else {
                 throw Self.malformed("each of \"sort\" must have a \"property\"")
             }
             let path = property.split(separator: ".").map { Self.quoted(String($0)) }.joined(separator: ".")
-            switch item["direction"]?.stringValue?.lowercased() {
-            case nil, "asc", "ascending": keys.append(path)
+            let direction = item["direction"] ?? .null
+            switch direction == .null ? "asc" : direction.stringValue?.lowercased() {
+            case "asc", "ascending": keys.append(path)
             case "desc", "descending": keys.append(path + " DESC")
             default: throw Self.malformed("a \"direction\" must be \"asc\" or \"desc\"")
             }
         }
         return keys.isEmpty ? "" : " ORDER BY " + keys.joined(separator: ", ")
+    }
+
+    /// The members of a part of a call. A mistyped one must not count as one that is left out.
+    /// - Throws: `QUERY-0101` for another value than an object, and for a member that the part has not.
+    static func object(_ value: Value, _ part: String, known: [String]) throws(QueryError) -> ObjectValue {
+        guard case .object(let members) = value else { throw malformed("\(part) must be an object") }
+        if let unknown = members.entries.first(where: { !known.contains($0.key) }) {
+            let shown = unknown.key.prefix(Limits.shownNameCharacters)
+            let list = known.map { "\"\($0)\"" }.joined(separator: ", ")
+            throw malformed("\"\(shown)\" is not a member of \(part), which may have \(list)")
+        }
+        return members
     }
 
     static func quoted(_ name: String) -> String {

@@ -24,10 +24,7 @@ struct LegacyWrite: Sendable {
         }
         commands = try list.enumerated().map { index, item in
             do {
-                guard case .object(let object) = item else {
-                    throw LegacyCall.malformed("a command must be an object")
-                }
-                return try Self.command(object)
+                return try Self.command(item)
             } catch {
                 throw TransactionFailure(index: index, error: error)
             }
@@ -50,15 +47,11 @@ struct LegacyWrite: Sendable {
 
     // MARK: Commands
 
-    private static func command(_ object: ObjectValue) throws -> Command {
-        guard case .string(let method)? = object["method"],
+    private static func command(_ item: Value) throws -> Command {
+        guard case .string(let method)? = item["method"],
             let known = members[method]
         else { throw LegacyCall.malformed("\"method\" must be \"upsert\", \"update\" or \"remove\"") }
-        if let unknown = object.entries.first(where: { !known.contains($0.key) }) {
-            throw LegacyCall.malformed(
-                "\"\(unknown.key.prefix(Limits.shownNameCharacters))\" is not a member of \(method)")
-        }
-        let call = try LegacyCall(object)
+        let call = try LegacyCall(LegacyCall.object(item, method, known: known))
         let step =
             switch method {
             case "upsert": try upsert(call)
@@ -114,14 +107,19 @@ struct LegacyWrite: Sendable {
         var arguments = try call.arguments()
         var (types, applied, set) = (FieldTypes(), [String](), [String]())
         for (index, change) in changes.enumerated() {
+            let change = try LegacyCall.object(change, "a change", known: ["method", "path", "value"])
             guard let text = change["path"]?.stringValue else {
                 throw LegacyCall.malformed("a change must have a \"path\"")
             }
             let names = try path(text)
             let target = names.map(LegacyCall.quoted).joined(separator: ".")
-            let name = "__change_\(index)"
-            arguments[name] = change["value"] ?? .null
-            switch change["method"]?.stringValue {
+            let (name, method) = ("__change_\(index)", change["method"]?.stringValue)
+            // A forgotten value must not empty the field.
+            guard let value = change["value"] ?? (method == "replaceWithCounter" ? .int(0) : nil) else {
+                throw LegacyCall.malformed("a change must have a \"value\"; null is one")
+            }
+            arguments[name] = value
+            switch method {
             case "set"?: set.append("\(target) = :\(name)")
             case "setAttachment"?:
                 try types.declare(names, "ATTACHMENT")
@@ -129,7 +127,7 @@ struct LegacyWrite: Sendable {
             case "increment"?: applied.append("\(target) PN_INCREMENT BY :\(name)")
             case "replaceWithCounter"?:
                 try types.declare(names, "PN_COUNTER")
-                if arguments[name] == .null { arguments[name] = 0 }
+                if value == .null { arguments[name] = 0 }
                 set.append("\(target) = :\(name)")
             default:
                 throw LegacyCall.malformed(

@@ -22,7 +22,7 @@ extension Surface {
         call(
             "count", "Counts the documents that fulfil a query of the legacy language.",
             [.maybe("query", .text), .maybe("args", .orNull(.object))],
-            .members([.always("count", .whole(from: 0)), .always("txnId", .whole(from: 0))])),
+            .members([.always("count", .whole(from: 0)), .always("txnId", .whole(from: 0)), hints])),
         write,
         RouteDescription(
             .delete, "/api/v1/collections/:collection/documents/:id", "deleteDocument", .user,
@@ -92,7 +92,7 @@ extension Surface {
                                 .members([
                                     .always("method", .text), .always("transactionId", .whole(from: 0)),
                                     .maybe("updated", .list(.anything)), .maybe("deleted", .list(.anything)),
-                                ]))), .always("txnId", .whole(from: 0)),
+                                ]))), .always("txnId", .whole(from: 0)), hints,
                     ])))
         ],
         failures: [
@@ -105,9 +105,12 @@ extension Surface {
         "serializedAs", .choice(["latestValues", "latestValuesAndTypes"]),
         "With types a field is {\"register\" | \"map\" | \"counter\" | \"attachment\": {\"value\": …}}.")
 
+    private static let hints = Schema.Member.maybe(
+        "warnings", warnings, "As those of a statement, if there are any.")
+
     private static let found: [Schema.Member] = [
         .always("documents", .list(.members([.always("id", .anything), .always("fields", .object)]))),
-        .always("txnId", .whole(from: 0)),
+        .always("txnId", .whole(from: 0)), hints,
     ]
     private static let documents: Schema = .members(found)
     private static let described: Schema = .members(

@@ -98,12 +98,11 @@ public enum Surface {
         .always(
             "error", .object,
             "Empty, or code, message, description, line and column; index of a transaction's statement."),
-        .always(
-            "warnings",
-            .list(
-                .members([.maybe("code", .text, "Stable, like DQL-W106."), .always("description", .text)]))),
-        .always("totalWarningsCount", .whole(from: 0)),
+        .always("warnings", warnings), .always("totalWarningsCount", .whole(from: 0)),
     ]
+
+    static let warnings: Schema = .list(
+        .members([.maybe("code", .text, "Stable, like DQL-W106."), .always("description", .text)]))
 
     static let noContent = RouteDescription.Answer(204, "Done; without a body.")
 }
