@@ -55,6 +55,20 @@ say(ids);
 try { for await (const _ of db.observe("DELETE FROM c")) say("?"); } catch (error) { say(error.code); }
 """
 
+ARGUMENTS = PROGRAM + """
+class Car { seats = 4; }
+class Nothing {}
+const insert = (value) => db.execute("INSERT INTO c DOCUMENTS (:d)", { d: { _id: 1, value } });
+for (const value of [
+  NaN, [-Infinity], new Map([["a", 1]]), new Set([1]), new Uint8Array([1]), new Date("?"), 1n, [undefined],
+  Promise.resolve(1), new Error("x"),
+]) {
+  try { await insert(value); say("sent", String(value)); } catch (error) { say(error.code, error.message); }
+}
+await insert([new Date(0), { gone: undefined }, new Car(), new Nothing(), new Number(2), [], null, "", false]);
+say((await db.execute("SELECT `value` FROM c")).items);
+"""
+
 
 @unittest.skipUnless(shutil.which("node"), "Node is not installed")
 class JavaScript(SystemTest):
@@ -73,6 +87,20 @@ class JavaScript(SystemTest):
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.kill)
         return process
+
+    def test_an_argument_that_json_has_no_form_for_is_refused_and_not_stored_as_another_value(self):
+        process = self.node(ARGUMENTS)
+        output, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, errors)
+        *refused, stored = map(json.loads, output.splitlines())
+        kinds = [
+            "NaN", "-Infinity", "a Map", "a Set", "a Uint8Array", "an invalid date", "a BigInt", "undefined",
+            "a Promise", "a Error"]
+        self.assertEqual([code for code, _ in refused], ["ARGUMENT"] * len(kinds))
+        for (_, message), kind in zip(refused, kinds):
+            self.assertIn(f" is {kind}, which JSON cannot hold", message)
+        held = ["1970-01-01T00:00:00.000Z", {}, {"seats": 4}, {}, 2, [], None, "", False]
+        self.assertEqual(stored, [[{"value": held}]])
 
     def test_statements_files_history_and_changes(self):
         process = self.node(STATEMENTS)

@@ -120,7 +120,7 @@ export class MimeoError extends Error {
   status: number;
   details: any;
   /**
-   * @param code Stable, like "DQL-0105"; "NETWORK" when no answer came.
+   * @param code Stable, like "DQL-0105"; "NETWORK" when no answer came, "ARGUMENT" for a value that JSON has no form for.
    * @param status The status of the answer.
    * @param details The whole error of the answer.
    */

@@ -105,10 +105,14 @@ const LONGEST_PAUSE_MS = 15_000;
 /** A token is renewed when so much of its time is left. */
 const RENEWAL_MS = 30_000;
 
+/** The kinds of empty objects that JSON holds. */
+const PLAIN = ["Object", "Array", "Number", "String", "Boolean"];
+
 /** An error of the server, or of the way to it. */
 export class MimeoError extends Error {
   /**
-   * @param {string} code Stable, like "DQL-0105"; "NETWORK" when no answer came.
+   * @param {string} code Stable, like "DQL-0105"; "NETWORK" when no answer came, "ARGUMENT" for a value that JSON
+   *   has no form for.
    * @param {string} message
    * @param {number} [status] The status of the answer.
    * @param {any} [details] The whole error of the answer.
@@ -353,7 +357,7 @@ export class Mimeo {
   #post(path, body, headers, signal) {
     return this.#authorized(path, {
       method: "POST", headers: { "Content-Type": "application/json", ...headers },
-      body: JSON.stringify(body), signal,
+      body: jsonText(body), signal,
     });
   }
 
@@ -457,6 +461,26 @@ export class Mimeo {
       pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
     }
   }
+}
+
+/**
+ * The JSON of a request. `JSON.stringify` itself would send null or {} for a value that JSON has no form for, and
+ * that would be stored. Members that are undefined are left out, as it does.
+ * @param {any} body
+ * @returns {string}
+ */
+function jsonText(body) {
+  return JSON.stringify(body, function (name, value) {
+    const kind = Object.prototype.toString.call(value).slice(8, -1);
+    const isEmpty = typeof value === "object" && value !== null && Object.keys(value).length === 0;
+    const wrong = typeof value === "number" && !Number.isFinite(value) ? String(value)
+      : this[name] instanceof Date && value === null ? "an invalid date"
+      : Array.isArray(this) && ["undefined", "function", "symbol"].includes(typeof value) ? typeof value
+      : ArrayBuffer.isView(value) || typeof value === "bigint" || (isEmpty && !PLAIN.includes(kind)) ? `a ${kind}`
+      : null;
+    if (wrong) throw new MimeoError("ARGUMENT", `${name} is ${wrong}, which JSON cannot hold`);
+    return value;
+  });
 }
 
 /** The origin that served this module; undefined where it was read from a file. */
