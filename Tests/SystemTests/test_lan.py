@@ -118,6 +118,9 @@ class Network(LanTest):
         until(told, 60, lambda: f"{copy.ask('.links')}")
         until(lambda: "SYNC-0606" in (self.condition(copy).get("last_error") or ""), 60,
               lambda: str(self.condition(copy)))
+        # The copied store is told too, though it has a link.
+        until(lambda: "SYNC-0606" in (self.condition(b).get("last_error") or ""), 60,
+              lambda: str(self.condition(b)))
         until(lambda: "SYNC-0606: another running store" in copy.process.log_path.read_text(), 60,
               "the copy's log says nothing")
         until(lambda: "SYNC-0606: a peer runs twice" in a.process.log_path.read_text(), 60,

@@ -284,8 +284,11 @@ final class PeerLinks: Sendable {
     var discovery: (condition: DittoTransportCondition, reason: String?)? {
         let found = mesh.found
         guard let isWorking = found.isWorking else { return nil }
-        // As long as nobody is linked, it matters why nothing came of those that were found.
-        let refusal = mesh.seen.peers.isEmpty ? found.refusals.min { $0.key < $1.key }?.value : nil
+        // As long as nobody is linked, it matters why nothing came of those that were found. A copy of this
+        // store (SYNC-0606) matters always: a person has to end it.
+        let isAlone = mesh.seen.peers.isEmpty
+        let refusals = found.refusals.filter { isAlone || $0.value.hasPrefix("SYNC-0606") }
+        let refusal = refusals.min { $0.key < $1.key }?.value
         let reasons = found.failures + [refusal].compactMap { $0 }
         let reason = reasons.isEmpty ? nil : reasons.joined(separator: "; ")
         guard isWorking else { return (.MdnsFailure, reason) }
