@@ -70,7 +70,11 @@ extension ReplicaError {
             return ReplicaError(.damaged, "the store file is damaged: \(detail)")
         case .SQLITE_MISUSE: return ReplicaError(.closed, "the store was closed meanwhile")
         case .SQLITE_FULL:
-            return ReplicaError(.storageFailed, "the disk is full; the transaction was rolled back")
+            return ReplicaError(
+                .storageFailed,
+                "the disk is full, the store's or that of temporary files (TMPDIR); "
+                    + "the transaction was rolled back"
+            )
         case _ where failure.extendedResultCode == .SQLITE_IOERR_GETTEMPPATH:
             return ReplicaError(
                 .storageFailed, "no folder for temporary files can be written; name one with TMPDIR")
