@@ -57,8 +57,17 @@ def transact(client, tag, documents, began, outcome="ok"):
     return op(client, "transact", began, outcome=outcome, documents=dict.fromkeys(documents, tag))
 
 
-def pairs(began=50, **documents):
-    return op("b", "read-documents", began, documents=documents)
+def pairs(began=50, final=False, **documents):
+    return op("b", "read-documents", began, documents=documents, final=final)
+
+
+def transfer(amount, began, outcome="ok", source="k", target="l"):
+    """From one account to the other one; `balances` are theirs at rest, when each began with 100."""
+    return op("http1", "transfer", began, outcome=outcome, amount=amount, **{"from": source, "to": target})
+
+
+def balances(**accounts):
+    return op("b", "read-balances", 100, balances=accounts, total=sum(accounts.values()), each=100, final=True)
 
 
 def txn(client, began, *steps, ended=None, outcome="ok"):
@@ -103,6 +112,8 @@ BREAKING = {
         "a document is missing on the third": [final("a", "x", "y"), final("b", "y", "x"), final("c", "x")],
         "one is empty": [final("a", "x"), final("b")],
         "a document is there twice": [final("a", "x"), final("b", "x", "x")],
+        "one does not answer any more": [
+            final("a", "x"), op("b", "final", 100, outcome="info", replica="b", collection="c")],
     },
     "C2": {
         "an acknowledged element is lost": [add("a", "x", 1), look("b", [], 100, final=True)],
@@ -112,6 +123,14 @@ BREAKING = {
         "an element was read before it was sent": [look("a", "x", 5), add("b", "x", 9)],
         "a removal of another set is no excuse": [
             add("a", "x", 1), op("b", "remove", 5, set="t", element="x"), look("b", [], 100, final=True)],
+        "a transfer is lost, and the total is kept": [transfer(5, 1), transfer(7, 3), balances(k=95, l=105)],
+        "a transfer is done twice": [transfer(5, 1), balances(k=90, l=110)],
+        "a refused transfer is done": [transfer(5, 1, "fail"), balances(k=95, l=105)],
+        "a transfer of unknown outcome is done twice": [transfer(5, 1, "info"), balances(k=90, l=110)],
+        "an account is missing at rest": [transfer(5, 1), balances(k=95)],
+        "a whole transaction is lost": [transact("a", "t", "pq", 1), pairs(100, True)],
+        "a whole transaction is lost behind the one before": [
+            transact("a", "t", "pq", 1), transact("a", "u", "pq", 5), pairs(100, True, p="t", q="t")],
     },
     "C3": {
         "a replaced value is back": [write("a", "x", 1), write("b", "y", 5, saw="x"), register("x")],
@@ -265,6 +284,15 @@ KEEPING = {
             add("a", "x", 1), add("a", "y", 2, to="t"), look("b", "x", 100, final=True),
             look("b", "y", 101, "t", final=True)],
         "a read while it is written": [add("a", "x", 1, ended=None), look("b", "x", 1.2)],
+        "transfers": [transfer(5, 1), transfer(7, 3, "info"), transfer(9, 5, "fail"), balances(k=95, l=105)],
+        "a transfer of unknown outcome is done": [transfer(5, 1), transfer(7, 3, "info"), balances(k=88, l=112)],
+        "a transfer back": [transfer(5, 1), transfer(5, 3, source="l", target="k"), balances(k=100, l=100)],
+        "a transfer beside the last read": [transfer(5, 99.8), balances(k=100, l=100)],
+        "another client's transaction wins": [
+            transact("a", "t", "pq", 1), transact("b", "u", "pq", 5), pairs(100, True, p="t", q="t")],
+        "a transaction of unknown outcome comes later": [
+            transact("a", "t", "pq", 1, "info"), transact("a", "u", "pq", 5), pairs(100, True, p="t", q="t")],
+        "a reader has not heard of a transaction": [transact("a", "t", "pq", 1), pairs(5)],
     },
     "C3": {
         "the later one wins": [write("a", "x", 1), write("b", "y", 5, saw="x"), register("y", ["y"])],

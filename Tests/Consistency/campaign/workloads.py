@@ -146,7 +146,7 @@ class Counters(Workload):
 
 
 class Families(Workload):
-    """One statement, or one transaction, writes all documents of a family; C6."""
+    """One statement, or one transaction, writes all documents of a family; C2 and C6."""
 
     collections = ("families",)
     weight = 3
@@ -193,7 +193,7 @@ class Families(Workload):
 
 
 class Bank(Workload):
-    """Transfers by transactions over HTTP; everybody reads, the past too; C6 and C8."""
+    """Transfers by transactions over HTTP; everybody reads, the past too; C2, C6 and C8."""
 
     collections = ("bank",)
     weight = 2
@@ -206,10 +206,10 @@ class Bank(Workload):
     def step(self, seat, dice):
         if seat.door == "peer" or dice.random() < 0.5:
             return self.read(seat, dice)
-        one, other = dice.sample(range(self.accounts), 2)
+        one, other = (f"k{number}" for number in dice.sample(range(self.accounts), 2))
         amount = dice.randrange(1, 20)
-        statements = [f"UPDATE bank SET b = b - {amount} WHERE _id = 'k{one}'",
-                      f"UPDATE bank SET b = b + {amount} WHERE _id = 'k{other}'"]
+        statements = [f"UPDATE bank SET b = b - {amount} WHERE _id = '{one}'",
+                      f"UPDATE bank SET b = b + {amount} WHERE _id = '{other}'"]
         data = {"from": one, "to": other, "amount": amount}
         return seat.do("transfer", data, lambda seat: seat.transact(statements) and None)
 
@@ -228,7 +228,7 @@ class Bank(Workload):
 
     def finish(self, seat):
         total = self.accounts * self.each
-        seat.do("read-balances", {"final": True}, lambda seat: {
+        seat.do("read-balances", {"final": True, "each": self.each}, lambda seat: {
             "balances": {item["_id"]: item["b"] for item in seat.ask("SELECT * FROM bank").items}, "total": total})
 
 

@@ -1,15 +1,20 @@
 """C1, strong eventual consistency: at rest all replicas that may read a document show the same bytes.
 
     final   {"replica", "collection", "documents": [canonical text, …]}     read when all faults are over
+
+A replica that does not answer at rest breaks the claim as one does that shows other bytes: else a server that hangs for
+good would keep every claim.
 """
 
-from .histories import Violation, answered, grouped
+from .histories import OK, Violation, answered, grouped, of_kind
 
 CLAIM = "C1"
 
 
 def judge(history):
-    violations = []
+    violations = [
+        Violation(CLAIM, f"{read['replica']} does not tell {read['collection']} at rest", [read])
+        for read in of_kind(history, "final") if read.outcome != OK]
     for collection, reads in grouped(answered(history, "final"), lambda read: read["collection"]).items():
         first = reads[0]
         expected = sorted(first["documents"])
