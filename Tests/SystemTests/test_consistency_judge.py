@@ -2,9 +2,12 @@
 
 import ast
 import contextlib
+import importlib.machinery
+import importlib.util
 import inspect
 import math
 import pathlib
+import re
 import sys
 import unittest
 
@@ -410,6 +413,59 @@ KEEPING = {
 }
 
 
+def seen(documents):
+    """The last reads of a collection at rest: one replica has x and y, the other one these documents."""
+    return [final("a", "x", "y"), final("c", *documents)]
+
+
+def changes(*offsets):
+    return follow(99, *((offset, 0, f"p{offset}", "insert", str(offset)) for offset in offsets))
+
+
+MUTATIONS = {
+    "acknowledge before commit": lambda has: [
+        add("http1", "x", 1), look("http2", "x" * has, 100, final=True),
+        txn("http1", 3, ("append", "l", 1)), txn("http2", 3.6, ("read", "l", [1] * has))],
+    "drop one delta": lambda has: [
+        add("a", "x", 1), add("c", "y", 1), look("b", "xy" if has else "y", 100, final=True),
+        *seen("xy" if has else "y")],
+    "answer a read from a stale position": lambda has: [
+        add("http2", "x", 1), look("http1", "x", 5, offset=7), look("http1", "x" * has, 7, offset=8)],
+    "split a transaction in the stream": lambda has: [
+        transact("a", "t", "pqr", 1), transact("a", "u", "pqr", 5), pairs(7, p="u", q="u" if has else "t", r="u"),
+        pairs(100, True, p="u", q="u", r="u")],
+    "forget a tombstone": lambda has: [
+        insert("a", "x", 1), delete("b", "x", 5), tokens("c", **({} if has else {"d": "x"})),
+        *seen("xy" if has else "xyd")],
+    "double an increment after reconnect": lambda has: [
+        increment("a", 2, 1), increment("b", 5, 3), count(7 if has else 12, client="b")],
+    "skip an offset in changes": lambda has: [
+        changes(3, 7, 9) if has else changes(3, 9), rows("read-rows", 8, p3="3", p7="7")],
+    "ignore a condition of an append": lambda has: [
+        txn("http1", 1, ("append", "l", 1), ended=9), txn("http2", 1.1, ("append", "l", 2), ended=9),
+        txn("http1", 100, ("read", "l", [1, 2] if has else [2]))],
+    "show a document without its right": lambda has: [
+        grant(["red"], 1), rooms(5, red1="red", **({} if has else {"blue1": "blue"}))],
+    "keep a purged document": lambda has: [
+        insert("a", "x", 1), delete("b", "x", 5), insert("b", "y", 9, "e"), tokens("b", 90, e="y"),
+        tokens("c", 99, e="y", **({} if has else {"d": "x"})), *seen("xy" if has else "xyd")],
+}
+"""For each bug of `mutations/run` what clients are told: without it if `has`, else with it."""
+
+
+def bugs():
+    """The bugs of `mutations/run`: its own names, and what the page says of each."""
+    script = pathlib.Path(__file__).resolve().parents[1] / "Consistency" / "mutations" / "run"
+    loader = importlib.machinery.SourceFileLoader("mutations_run", str(script))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    names = dict(rule[:2] for rule in module.RULES)
+    table = re.search(r"\| bug \|.*?\n\n", PAGE.read_text(encoding="utf-8"), re.S)[0].splitlines()[2:]
+    rows = [[cell.strip().replace("`", "") for cell in row.strip("|").split("|")] for row in table if row]
+    said = [(name, topology, set(claims.split(", "))) for name, topology, claims in rows]
+    return [(names[number], module.TOPOLOGIES.get(number, "peers")) for number in sorted(names)], said
+
+
 def rules(module):
     """The lines of each place of a module that tells a violation: one for each rule of the claim."""
     calls = [node for node in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(node, ast.Call)]
@@ -486,6 +542,20 @@ class Judge(unittest.TestCase):
                     found = [violation for violation in judge(history(*case)) if violation.claim == claim]
                     again = judge(sorted(found[0].operations, key=lambda operation: operation.began))
                     self.assertIn(claim, [violation.claim for violation in again])
+
+
+class Mutations(unittest.TestCase):
+    def test_the_page_names_each_bug_that_is_built_and_its_topology(self):
+        built, said = bugs()
+        self.assertEqual([(name.split(":")[0], topology) for name, topology, _ in said], built)
+        self.assertEqual([name for name, _ in built], list(MUTATIONS))
+
+    def test_what_each_bug_shows_breaks_the_claims_that_the_page_names_and_nothing_without_the_bug(self):
+        for (name, _), (_, _, claims) in zip(*bugs()):
+            with self.subTest(bug=name):
+                told = MUTATIONS[name]
+                self.assertEqual({violation.claim for violation in judge(history(*told(False)))}, claims)
+                self.assertEqual([str(violation) for violation in judge(history(*told(True)))], [])
 
 
 class Lines(unittest.TestCase):
