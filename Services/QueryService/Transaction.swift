@@ -38,8 +38,6 @@ struct TransactionFailure: Error {
 extension WriteLane.Job {
     /// The first statement, or the only one.
     var statement: PreparedStatement { steps[0].statement }
-    /// Its arguments.
-    var arguments: ObjectValue { steps[0].arguments }
     /// True if no statement writes.
     var isReadOnly: Bool { !changesIndexes && steps.allSatisfy(\.statement.isReadOnly) }
     /// True if it creates or drops indexes, in a store that has them. A transaction does not.

@@ -42,13 +42,6 @@ public enum MeshAuthority: Sendable {
             nowSeconds: nowSeconds)
     }
 
-    /// The identity of a peer that proves nothing: every right, without an end.
-    public static func unproven(peerKey: String, databaseID: DatabaseID) -> Identity {
-        Identity(
-            userID: "unproven", databaseID: databaseID, peerKey: peerKey, grant: .everything,
-            expiresAtSeconds: .max)
-    }
-
     /// The user of the certificates that holders of a shared key issue.
     private static let sharedUser = "shared-key"
 

@@ -81,15 +81,6 @@ public final class Monitor<State: Sendable>: Sendable {
         return await answer.value()
     }
 
-    /// The same on a thread that may block; never on one that the change itself needs.
-    public func takeBlocking<Found: Sendable>(
-        _ look: @escaping @Sendable (inout State) -> Found?
-    ) -> Found {
-        let answer = PendingAnswer<Found>()
-        begin(Waiter(number: 0, look: Self.telling(look) { answer.give($0) }, giveUp: nil), nil)
-        return answer.wait()
-    }
-
     /// Returns the first result of `look`, as above; nil when the task is cancelled, or after `patience`.
     /// - Parameter patience: nil for as long as the task is not cancelled.
     public func take<Found: Sendable>(

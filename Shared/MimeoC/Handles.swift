@@ -68,7 +68,4 @@ final class HandleTable: Sendable {
 
     /// Returns whether a handle is in use.
     func has(_ handle: UInt64) -> Bool { state.withLock { $0.objects[handle] != nil } }
-
-    /// The number of handles in use.
-    var count: Int { state.withLock { $0.objects.count } }
 }

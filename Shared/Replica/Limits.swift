@@ -123,8 +123,6 @@ public enum ReplicaLimits {
     public static let foldedBytes = 24 * 1_048_576
     /// Tombstones that one read examines in search of those to reap: some milliseconds.
     public static let visitedTombstones = 10_000
-    /// The most bytes of one part of an index key. Four such parts still fit a SQLite page.
-    public static let indexPartBytes = DQLLimits.indexPartBytes
     /// Documents read by one step of building an index; other writers get their turn between two steps.
     public static let indexBuildDocuments = 1_000
     /// Bytes of documents read by such a step at most, beside the first document: about as long as a commit

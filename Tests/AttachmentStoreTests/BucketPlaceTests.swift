@@ -178,9 +178,9 @@ struct BucketPlaceTests {
             let fixture = try BucketFixture(bucket, origin)
             for number in 0..<5 { _ = try await fixture.put([UInt8(number)]) }
             bucket.store("some/boats/blobs/xx/other", [1])
-            #expect(try await !fixture.place.isEmpty())
+            #expect(bucket.keys.count > 1)
             try await fixture.place.removeAll()
-            #expect(try await fixture.place.isEmpty() && bucket.keys == ["some/boats/blobs/xx/other"])
+            #expect(bucket.keys == ["some/boats/blobs/xx/other"])
         }
     }
 }

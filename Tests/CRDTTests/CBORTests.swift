@@ -128,7 +128,7 @@ struct CBORTests {
         writer.null()
         writer.map(count: 1)
         writer.text("k")
-        writer.item(CBOR.encode([1]))
+        writer.value([1])
         try writer.bytes.withUnsafeBytes { raw throws in
             var decoder = CBORDecoder(raw)
             #expect(try decoder.array() == 6)

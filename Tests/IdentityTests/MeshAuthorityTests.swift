@@ -59,11 +59,4 @@ struct MeshAuthorityTests {
         #expect(try mesh.verify(certificate.der, databaseID: "boats", nowSeconds: now).grant == .readOnly)
         #expect(try mesh.ownCertificate(of: peer, databaseID: "boats", nowSeconds: now) == nil)
     }
-
-    @Test("without an authority a peer has every right and no end")
-    func unproven() {
-        let identity = MeshAuthority.unproven(peerKey: "pkX", databaseID: "boats")
-        #expect(identity.peerKey == "pkX" && identity.grant == .everything)
-        #expect(identity.expiresAtSeconds == .max)
-    }
 }

@@ -92,22 +92,4 @@ struct PendingAnswerTests {
         waits.cancel()
         #expect(await waits.value == [1, nil])
     }
-
-    @Test("a thread waits at a monitor as a task does")
-    func blockingMonitor() async {
-        let room = Monitor(0)
-        let taken = Task {
-            await PendingAnswer.of(DispatchQueue(label: "waits")) {
-                room.takeBlocking { room -> Int? in
-                    guard room > 0 else { return nil }
-                    room -= 1
-                    return room
-                }
-            }
-        }
-        while room.waiting < 1 { await Task.yield() }
-        room.change { $0 = 5 }
-        #expect(await taken.value == 4)
-        #expect(room.read { $0 } == 4 && room.waiting == 0)
-    }
 }

@@ -145,7 +145,7 @@ struct IndexScanTests {
     @Test("an index with keys that were cut finds too much, never too little, and says so")
     func cut() throws {
         try withPeer { replica, _ in
-            let long = String(repeating: "x", count: ReplicaLimits.indexPartBytes + 5)
+            let long = String(repeating: "x", count: DQLLimits.indexPartBytes + 5)
             try replica.createIndex("i", on: "a")
             for (id, end) in ["a", "b", "c"].enumerated() {
                 try replica.insert(id..<id + 1) { _ in ["a": .string(long + end)] }

@@ -49,8 +49,8 @@ struct KeyEncodingTests {
             let other = random.chance(70) ? RandomValues.near(long, &random) : RandomValues.long(&random)
             let order = ValueOrder.collate(long, other).signum()
             let (one, two) = (key(long), key(other))
-            #expect(one.count <= ReplicaLimits.indexPartBytes)
-            cut += one.count == ReplicaLimits.indexPartBytes ? 1 : 0
+            #expect(one.count <= DQLLimits.indexPartBytes)
+            cut += one.count == DQLLimits.indexPartBytes ? 1 : 0
             #expect(compareBytes(one, two).signum() * order >= 0, "\(order)")
             #expect(compareBytes(key(long, true), key(other, true)).signum() * order <= 0)
         }
@@ -128,7 +128,7 @@ enum RandomValues {
     }
 
     static func long(_ random: inout SplitMix64) -> Value {
-        let length = ReplicaLimits.indexPartBytes - 6 + random.below(12)
+        let length = DQLLimits.indexPartBytes - 6 + random.below(12)
         let text = text(&random, length: length)
         return switch random.below(5) {
         case 0: .binary(Array(text.utf8))

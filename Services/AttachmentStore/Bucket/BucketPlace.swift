@@ -21,7 +21,6 @@ import Synchronization
 /// process.
 final class BucketPlace: BlobPlace {
     let arrivals: BlobStore
-    let isScrubbed = false
     let client: BucketClient
     /// The beginning of this database's keys.
     let base: String
@@ -306,8 +305,6 @@ final class BucketPlace: BlobPlace {
             try await client.delete(object.key)
         }
     }
-
-    func isEmpty() async throws -> Bool { try await client.page(base, most: 1).objects.isEmpty }
 
     func removeAll() async throws {
         try await removeUploads(since: .max)

@@ -10,8 +10,6 @@ import NIOCore
 protocol BlobPlace: Sendable {
     /// The folder in which blobs arrive, on this machine's disk.
     var arrivals: BlobStore { get }
-    /// True if what nobody reads is compared in the background too.
-    var isScrubbed: Bool { get }
 
     /// Stores a whole and durable file under its id. The caller removes the file if it is still there.
     func adopt(_ info: BlobInfo, _ path: String) async throws
@@ -34,8 +32,6 @@ protocol BlobPlace: Sendable {
     func remove(_ id: BlobID) async throws
     /// The turn to collect here, which one process has at a time; nil while another has it.
     func collectionTurn() async throws -> (any CollectionPlace)?
-    /// Returns whether anything is here.
-    func isEmpty() async throws -> Bool
     /// Removes everything, for a database that was deleted.
     func removeAll() async throws
     /// Removes what interrupted uploads left here, if nothing has happened to it since.
@@ -59,7 +55,6 @@ protocol CollectionPlace: Sendable {
 /// Blobs in a folder: `BlobStore` on the disk's threads.
 struct FolderPlace: BlobPlace {
     let arrivals: BlobStore
-    let isScrubbed = true
     /// The folder of the database's attachments.
     let folder: String
 
@@ -101,7 +96,6 @@ struct FolderPlace: BlobPlace {
         }
     }
 
-    func isEmpty() async throws -> Bool { true }
     /// Nothing: the caller removes the folder itself.
     func removeAll() async throws {}
     /// Nothing: the next opening of the folder removes them.

@@ -68,9 +68,6 @@ struct JSONCursor {
     /// Takes the next value.
     mutating func skip() throws { try walk { _ in } }
 
-    /// Takes the next value and checks it.
-    mutating func check() throws { _ = try parsed(try value()) }
-
     private func parsed(_ text: [UInt8]) throws -> Value {
         do { return try JSONText.parse(text, roundsIntegers: true) } catch {
             throw failure(Self.problem(error, text))

@@ -98,9 +98,6 @@ final class Observations: Sendable {
         observation.stop()
     }
 
-    /// The number of queries that are evaluated.
-    var count: Int { open.withLock { $0.count } }
-
     /// Wakes every follower.
     func wake() {
         let all = open.withLock { $0.values.map(\.observation) }

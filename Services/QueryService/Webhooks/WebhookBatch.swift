@@ -12,7 +12,6 @@ struct WebhookBatch {
     init(after offset: Offset) { completed = offset }
 
     var isEmpty: Bool { lines.isEmpty }
-    var count: Int { lines.count }
 
     /// Returns whether a further line would be too much for one call.
     func isFull(for line: String) -> Bool {

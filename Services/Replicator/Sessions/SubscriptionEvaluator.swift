@@ -17,9 +17,6 @@ package protocol SubscriptionEvaluator: Sendable {
     /// Runs the handling of an event in which conditions are evaluated; those of a subscription end when
     /// `interruption` says so.
     func handle<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async -> Result
-
-    /// How the conditions of a subscription are interrupted in the event that `handle` runs.
-    func interruption(of subscription: UInt64) -> Interrupting?
 }
 
 /// Evaluates on a store's own threads, however long that takes.
@@ -35,7 +32,4 @@ package struct UnlimitedEvaluator: SubscriptionEvaluator {
 
     /// Runs it here.
     package func handle<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async -> Result { body() }
-
-    /// Nothing interrupts them.
-    package func interruption(of subscription: UInt64) -> Interrupting? { nil }
 }

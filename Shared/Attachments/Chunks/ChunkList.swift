@@ -39,12 +39,6 @@ public struct ChunkList: Sendable, Hashable {
         Int(length / chunkBytes) + (length % chunkBytes == 0 ? 0 : 1)
     }
 
-    /// The bytes of a chunk.
-    public func range(_ index: Int) -> Range<Int64> {
-        let start = Int64(index) * Self.chunkBytes
-        return start..<min(start + Self.chunkBytes, length)
-    }
-
     /// The stored form: all digests, and the SHA-256 of them.
     public var bytes: [UInt8] {
         let all = digests.flatMap { $0 }

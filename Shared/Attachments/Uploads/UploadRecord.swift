@@ -61,16 +61,6 @@ public struct UploadName: Sendable, Hashable, CustomStringConvertible {
     public var description: String { text }
 }
 
-/// The state of an unfinished upload, or of a finished one that is still remembered.
-public struct UploadStatus: Sendable, Equatable {
-    /// The bytes that are durable here: where the next ones belong.
-    public let offset: Int64
-    /// Its facts.
-    public let record: UploadRecord
-    /// Seconds since 1970 when something last happened to it.
-    public let changedAtSeconds: Int64
-}
-
 /// How far an upload's bytes are durable and confirmed, as the file `NAME.progress` has it.
 struct UploadProgress: Equatable {
     /// The bytes that were fsynced.

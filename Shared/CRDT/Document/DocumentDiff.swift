@@ -78,13 +78,6 @@ public struct DocumentDiff: Sendable, Equatable {
                 && left.before == right.before && left.after == right.after && left.writers == right.writers
         }
     }
-
-    /// The writes that may have caused a change: its writers if they are known, otherwise the latest write
-    /// of every actor whose writes the later state has newly merged. A removal leaves no stamp of its own.
-    public func candidates(for change: Change) -> [Stamp] {
-        guard change.writers.isEmpty else { return change.writers }
-        return advances.map { Stamp(time: $0.through, actor: $0.actor) }.sorted()
-    }
 }
 
 extension Document {

@@ -164,9 +164,6 @@ public struct DocumentEditor: Sendable {
         path.isEmpty ? .map : document.root[path[...]]?.newestKind
     }
 
-    /// As `Document.conflicts(at:)`, with the edits so far.
-    public func conflicts(at path: [String]) -> [Value] { document.conflicts(at: path) }
-
     // MARK: Steps
 
     static func check(_ path: [String]) throws(CRDTError) {

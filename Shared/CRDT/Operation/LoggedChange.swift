@@ -47,11 +47,6 @@ public enum StateChange {
 
     /// The change that merges an encoded document.
     public static func encode(_ state: EncodedState) -> EncodedDelta { EncodedDelta([marker] + state.bytes) }
-
-    /// The encoded document; nil when the change is of another form.
-    public static func state(in change: EncodedDelta) -> EncodedState? {
-        change.bytes.first == marker ? EncodedState(Array(change.bytes.dropFirst())) : nil
-    }
 }
 
 /// A change of the log that reaps a tombstone (rule 15). Every fold of the log drops the document if it is

@@ -9,9 +9,6 @@ public struct OperationDraft: Sendable {
     /// A draft without edits.
     public init() {}
 
-    /// True if there is no edit yet.
-    public var isEmpty: Bool { order.isEmpty }
-
     /// The edits of a document so far; nil when there is none.
     public subscript(key: DocumentKey) -> DocumentEditor.Pending? { pending[key] }
 

@@ -78,8 +78,6 @@ public struct CBORWriter: Sendable {
     public mutating func bool(_ flag: Bool) { bytes.append(flag ? 0xF5 : 0xF4) }
     /// Null.
     public mutating func null() { bytes.append(0xF6) }
-    /// An encoded item, appended as it is.
-    public mutating func item(_ encoded: some Collection<UInt8>) { bytes.append(contentsOf: encoded) }
 
     /// Any value, deterministically.
     public mutating func value(_ value: Value) {

@@ -19,8 +19,6 @@ struct Directives: Equatable, Sendable {
     /// `#max_joins`: how many joins a statement may have.
     var joins = DQLLimits.joins
 
-    init() {}
-
     /// The directives of a parameter, overridden by those of a statement.
     init(_ standard: ObjectValue, _ written: ObjectValue?) {
         for entry in standard.entries + (written?.entries ?? []) { take(entry.key, entry.value) }

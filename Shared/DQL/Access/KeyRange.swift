@@ -131,7 +131,6 @@ struct RangeSet: Equatable, Sendable {
     let ranges: [KeyRange]
 
     static let all = RangeSet([.all])
-    static let none = RangeSet([])
 
     init(_ ranges: [KeyRange]) {
         let sorted = ranges.filter { !$0.isEmpty }.sorted { KeyPosition.compare($0.lower, $1.lower) < 0 }
@@ -150,8 +149,6 @@ struct RangeSet: Equatable, Sendable {
 
     var isEmpty: Bool { ranges.isEmpty }
     var isAll: Bool { self == .all }
-
-    func union(_ other: RangeSet) -> RangeSet { RangeSet(ranges + other.ranges) }
 
     func intersection(_ other: RangeSet) -> RangeSet {
         var common: [KeyRange] = []

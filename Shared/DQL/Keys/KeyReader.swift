@@ -27,19 +27,6 @@ public struct KeyReader {
         return values
     }
 
-    /// The length of a key's first parts in bytes.
-    public static func length(
-        of keys: some Sequence<IndexDescription.Key>, in bytes: UnsafeRawBufferPointer
-    ) throws(KeyDamage) -> Int {
-        var reader = KeyReader(bytes)
-        for key in keys {
-            reader.mask = key.isDescending ? 0xFF : 0
-            let tag = try reader.byte()
-            if tag != KeyTag.least(.missing) { _ = try reader.value(tag) }
-        }
-        return reader.place
-    }
-
     private mutating func value(_ tag: UInt8) throws(KeyDamage) -> Value {
         switch tag {
         case 0x10: return .bool(false)

@@ -237,14 +237,6 @@ extension ExpressionSyntax.Kind {
         }
     }
 
-    /// The query of a subquery.
-    var query: SelectStatement? {
-        switch self {
-        case .subquery(let query), .exists(let query), .inSubquery(_, let query, _): query
-        default: nil
-        }
-    }
-
     /// The direct children, of comprehensions too. Expressions inside a subquery are not children.
     var children: [ExpressionSyntax] {
         switch self {

@@ -19,8 +19,6 @@ import Synchronization
 public actor AuditLog {
     /// The database's id; like the system database's, no application's database has it.
     public static let id: DatabaseID = "mimeo.audit"
-    /// The collection of the entries.
-    public static let collection = CollectionName("audit")
 
     private struct Waiting {
         var digest = AuditDigest()

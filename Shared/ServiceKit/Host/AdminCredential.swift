@@ -121,9 +121,6 @@ public struct AdminCredential: Sendable {
         return found
     }
 
-    /// True if the file of the credential can be used.
-    var isThere: Bool { text != nil }
-
     /// The credential itself; nil while its file has none.
     var text: String? {
         known.content.withLock { known in

@@ -28,12 +28,6 @@ public enum Measured {
             .recordNanoseconds(duration.nanoseconds)
     }
 
-    /// Adds a size or a number to a histogram.
-    public static func size(_ name: String, _ number: Int) {
-        PrometheusRegistry.shared.makeRecorder(label: name, dimensions: [], aggregate: true)
-            .record(Int64(number))
-    }
-
     /// Sets a gauge without labels.
     public static func set(_ name: String, _ value: Double) { set(name, [], value) }
 

@@ -304,12 +304,6 @@ public struct ServiceConfiguration: Sendable, Equatable {
     /// A text of a flag that only one service has: the flag's, the environment's or the file's.
     public func text(_ flag: String?, _ name: String) -> String? { flag ?? sources.text(name) }
 
-    /// A switch that only one service has: the command line's, the environment's or the file's.
-    /// - Throws: `SRV-0108`.
-    public func flag(_ flag: Bool?, _ name: String) throws(ServiceError) -> Bool {
-        try sources.flag(name, over: flag) ?? false
-    }
-
     /// Certificate and key of the listener; nil for clear text.
     /// - Throws: `SRV-0106`.
     public func tlsFiles(logger: Logger) throws(ServiceError) -> TLSFiles? {

@@ -19,10 +19,6 @@ struct SpanIdentity: Sendable, Hashable {
         isSampled = UInt8(found.flags, radix: 16).map { $0 & 1 == 1 } ?? false
     }
 
-    init(trace: String, span: String, isSampled: Bool) {
-        (self.trace, self.span, self.isSampled) = (trace, span, isSampled)
-    }
-
     /// A span below a parent; without one the first span of a new trace.
     init(below parent: SpanIdentity?, isSampled: Bool) {
         trace =

@@ -36,9 +36,6 @@ public struct ReadAccess: Sendable {
             mark: { rules.mark(of: $0) })
     }
 
-    /// The read rights of a grant; none if it cannot be enforced.
-    public init(_ grant: Grant) { self.init((try? CompiledGrant(grant)) ?? .nothing) }
-
     /// Returns whether a document may be read.
     public func allows(_ key: DocumentKey) -> Bool { collection(key.collection) && document(key) }
 

@@ -34,8 +34,6 @@ public struct WebSocketClose: Sendable, Equatable {
 
     /// The connection has served its purpose.
     public static let normal = WebSocketClose(code: 1000)
-    /// The server stops, or the client leaves.
-    public static let goingAway = WebSocketClose(code: 1001, reason: "going away")
     /// The peer broke the protocol.
     public static let protocolError = WebSocketClose(code: 1002, reason: "WS-0205: protocol error")
     /// The peer has answered no ping for too long, although it must (RFC 6455 section 5.5.2). Usually the

@@ -74,12 +74,6 @@ struct DocumentChanges {
         if isNew { record(key, before: nil) }
     }
 
-    /// Shows a part again of a document that was dropped: it counts as changed already.
-    mutating func putBack(_ document: Document, _ key: DocumentKey, in table: DocumentTable) throws {
-        try DocumentRows.put(
-            table, key.id, live: document.isLive, position: position, state: document.encoded(), database)
-    }
-
     /// Drops a document that is here. The actors that write here now do not write it again (rule 10).
     mutating func drop(_ key: DocumentKey, _ table: DocumentTable, _ vector: VersionVector) throws {
         try leave(key, vector)

@@ -27,14 +27,6 @@ struct StagedDocuments {
         return StagedDocuments(CollectionName(statement.text(1)), statement.int(0))
     }
 
-    /// The subscriptions for which anything is staged in this way.
-    static func subscriptions(_ database: Database) throws -> [[UInt8]] {
-        let statement = try RawStatement(cached: "SELECT subscription FROM staged_documents", database)
-        var keys: [[UInt8]] = []
-        while try statement.step() { keys.append(statement.bytes(0)) }
-        return keys
-    }
-
     /// Stages a page's states, which were checked; false where they must be kept as a page. `arePlain` says
     /// of each whether it was found to be nothing but an insertion.
     static func take(

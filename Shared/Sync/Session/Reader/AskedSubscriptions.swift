@@ -101,8 +101,6 @@ struct AskedSubscriptions: Sendable {
     /// The keys of all subscriptions, in order.
     var keys: [[UInt8]] { all.map(\.key) }
 
-    var isEmpty: Bool { all.isEmpty }
-
     func subscription(_ key: [UInt8]) -> Subscription? { all.first { $0.key == key } }
 
     func key(of id: UInt64) -> [UInt8]? { all.first { $0.id == id }?.key }

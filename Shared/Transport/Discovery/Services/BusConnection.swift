@@ -5,10 +5,6 @@ import NIOPosix
 /// A connection to the bus of the system, D-Bus: proves to be this user's, and reads and writes messages. Its
 /// event loop guards it.
 enum BusConnection {
-    struct Refused: Error, CustomStringConvertible {
-        let description: String
-    }
-
     /// The socket of the system's bus: the usual one, or that of `DBUS_SYSTEM_BUS_ADDRESS`. Nil if the
     /// variable names none.
     static func path(_ environment: [String: String] = ProcessInfo.processInfo.environment) -> String? {
