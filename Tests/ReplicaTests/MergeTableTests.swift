@@ -81,16 +81,16 @@ struct MergeTableTests {
             asked.append(fact)
             return false
         }
-        #expect(asked == [.void, .tainted, .here, .empty, .lacksEvicted])
+        #expect(asked == [.void, .quarantined, .here, .empty, .lacksEvicted])
     }
 
     // MARK: Rules that hold in all situations
 
-    @Test("nothing is merged into a tainted document, and none is merged into others")
-    func tainted() {
+    @Test("nothing is merged into a quarantined document, and none is merged into others")
+    func quarantined() {
         let mixing: Set<Effect> = [.insert, .apply, .merge]
         for coming in Coming.all {
-            for situation in coming.situations where situation.contains(.tainted) {
+            for situation in coming.situations where situation.contains(.quarantined) {
                 #expect(mixing.isDisjoint(with: coming.effects(situation)), "\(coming): \(situation)")
             }
             for situation in coming.situations where coming.authority == .link {
@@ -212,8 +212,8 @@ struct MergeTableTests {
             "withheld writes keep the copy", [.forgetting, .listedForgetting], [.server],
             [.here, .whole, .withheld, .pending], []),
         Story(
-            "a tainted one waits for its clean state", [.forgetting, .listedForgetting], [.server],
-            [.here, .whole, .tainted], []),
+            "a quarantined one waits for its clean state", [.forgetting, .listedForgetting], [.server],
+            [.here, .whole, .quarantined], []),
         Story(
             "nothing is forgotten by a link's order", [.forgetting, .listedForgetting, .reaping],
             [.link], [.here, .whole, .forgettable], []),
@@ -232,38 +232,40 @@ struct MergeTableTests {
     private static let void: [Story] = [
         Story("the server's void stamps count", [.voidStamps], [.server], [], [.learn, .expectState]),
         Story(
-            "a link's count at once where they taint nothing", [.voidStamps], [.link], [.known], [.learn]),
+            "a link's count at once where they quarantine nothing", [.voidStamps], [.link], [.known], [.learn]
+        ),
         Story(
             "else they wait for the state after them", [.voidStamps], [.link],
-            [.known, .here, .tainting], [.keepWord]),
+            [.known, .here, .quarantining], [.keepWord]),
         Story("and for a document that is not here", [.voidStamps], [.link], [], [.keepWord]),
         Story(
             "an accused actor does not write the document again", [.voidStamps], [.link],
-            [.known, .here, .accused, .tainting], [.leaveActor, .keepWord]),
+            [.known, .here, .accused, .quarantining], [.leaveActor, .keepWord]),
         Story(
             "with a clean state they count", [.approach], [.link], [.announced, .known],
             [.learn, .dropWord]),
         Story(
-            "with a tainted one they do not", [.approach], [.link],
-            [.announced, .known, .stillTainted], [.dropWord]),
+            "with a quarantined one they do not", [.approach], [.link],
+            [.announced, .known, .stillQuarantined], [.dropWord]),
         Story(
             "the state of a document that was not here is merged first", [.approach], [.link],
             [.announced], []),
         Story(
             "then they count, if it is clean", [.merged], [.link], [.announced], [.learn, .dropWord]),
-        Story("not if they would taint it", [.merged], [.link], [.announced, .tainting], [.dropWord]),
+        Story(
+            "not if they would quarantine it", [.merged], [.link], [.announced, .quarantining], [.dropWord]),
         Story(
             "an answer without a word of the server acquits", [.approach], [.server],
-            [.here, .tainted], [.acquit]),
+            [.here, .quarantined], [.acquit]),
         Story(
             "an answer after its word does not", [.approach], [.server],
-            [.here, .tainted, .confirmed], [.stateCame]),
+            [.here, .quarantined, .confirmed], [.stateCame]),
         Story(
-            "a clean state takes a tainted document's place", states, both,
-            [.here, .tainted, .news], [.replace]),
+            "a clean state takes a quarantined document's place", states, both,
+            [.here, .quarantined, .news], [.replace]),
         Story(
             "own writes that the server lacks are moved first", states, [.server],
-            [.here, .tainted, .pending], [.observe, .awaitRepair]),
+            [.here, .quarantined, .pending], [.observe, .awaitRepair]),
         Story(
             "a link's state with a void stamp is told so", states, [.link],
             [.here, .void, .news], [.tellAgain]),
@@ -272,14 +274,14 @@ struct MergeTableTests {
             [.here, .void, .news], [.refute, .merge]),
         Story(
             "without a state the message's end leaves nothing", [.end], [.server],
-            [.here, .tainted], [.replace]),
+            [.here, .quarantined], [.replace]),
         Story(
             "own writes are shown again when their bases have come", [.end], [.link],
             [.here, .noted, .pending], [.showOwn]),
         Story(
-            "a delta to a tainted document waits for the server's state", [.delta], [.server],
-            [.here, .tainted, .based], [.lackBase]),
-        Story("a link's is passed over", [.delta], [.link], [.here, .tainted, .based], []),
+            "a delta to a quarantined document waits for the server's state", [.delta], [.server],
+            [.here, .quarantined, .based], [.lackBase]),
+        Story("a link's is passed over", [.delta], [.link], [.here, .quarantined, .based], []),
         Story(
             "a link's void delta is told so", [.delta], [.link], [.here, .void, .based], [.tellAgain]),
         Story(

@@ -159,7 +159,7 @@ struct HoldingsComparer {
         let document = try DocumentReader(state)
         let ours = try document.vector()
         if isHeld, try tellVoid(of: key, held: theirs, here: ours) { return }
-        if authority == .link, let void = try voids?(key, ours), ours.isTainted(by: void) { return }
+        if authority == .link, let void = try voids?(key, ours), ours.isQuarantined(by: void) { return }
         // A leave is told; what never was the subscriber's to follow is not its concern.
         var isItsConcern = true
         if !isHeld || authority == .server && unmatched.contains(id) {
@@ -194,9 +194,9 @@ struct HoldingsComparer {
         of key: DocumentKey, held: VersionVector, here ours: VersionVector
     ) throws -> Bool {
         guard let void = try voids?(key, held) else { return false }
-        // Another small peer names a tainted one as if it were empty.
-        guard held.isTainted(by: void) || authority == .link && held.entries.isEmpty else { return false }
-        let isTold = authority == .server || !ours.isTainted(by: void)
+        // Another small peer names a quarantined one as if it were empty.
+        guard held.isQuarantined(by: void) || authority == .link && held.entries.isEmpty else { return false }
+        let isTold = authority == .server || !ours.isQuarantined(by: void)
         var candidate = DocumentVersion(key: key, vector: (isTold ? ours : VersionVector()).encoded())
         candidate.void = void.encoded()
         answer.candidates.append(candidate)

@@ -32,7 +32,7 @@ extension ReadTransaction {
 
 extension VersionVector {
     /// Returns whether a document with this vector holds a void stamp.
-    func isTainted(by void: VersionVector) -> Bool {
+    func isQuarantined(by void: VersionVector) -> Bool {
         void.entries.contains { self[$0.actor] ?? 0 > $0.time }
     }
 

@@ -273,9 +273,9 @@ final class MeshStore: SessionStore {
                     in: transaction, at: head, query: query, access: access, after: offset,
                     namesAfter: names, through: end.map { Offset($0) }, bounds: bounds, interruption: nil)
                 let told = page.documents.map(\.key) + page.candidates.map(\.key)
-                let tainted = try self.replica.feed.tainted(told, transaction)
-                page.documents.removeAll { tainted.contains($0.key) }
-                page.candidates.removeAll { tainted.contains($0.key) }
+                let quarantined = try self.replica.feed.quarantined(told, transaction)
+                page.documents.removeAll { quarantined.contains($0.key) }
+                page.candidates.removeAll { quarantined.contains($0.key) }
                 for note in notes
                 where note.position <= page.offset.rawValue && access.allows(note.candidate.key) {
                     page.candidates.append(note.candidate)

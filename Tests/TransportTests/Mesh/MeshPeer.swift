@@ -149,7 +149,7 @@ final class MeshPeer {
     }
 
     /// Returns whether a document holds a void stamp, as far as it is known here.
-    func isTainted(_ key: DocumentKey) throws -> Bool {
+    func isQuarantined(_ key: DocumentKey) throws -> Bool {
         try replica.read { try $0.state(of: key) != nil && $0.toldState(of: key) == nil }
     }
 

@@ -19,7 +19,7 @@ extension MeshWorld {
         for key in keys {
             var seen: [[UInt8]: (name: String, root: MapNode)] = [:]
             for peer in left {
-                guard try !peer.isTainted(key), let document = try content(try peer.state(key)) else {
+                guard try !peer.isQuarantined(key), let document = try content(try peer.state(key)) else {
                     continue
                 }
                 try compare(key, peer.name, document, &seen)
@@ -85,7 +85,7 @@ extension MeshWorld {
             throw fault("the server refuses a write whose base may still come: \(refusal)")
         }
         for (number, key) in keys.enumerated() {
-            guard try await !isLeftTainted(key) else { continue }
+            guard try await !isLeftQuarantined(key) else { continue }
             var among = Document()
             for peer in left {
                 if let document = try content(try peer.state(key)) { among.merge(document) }
@@ -121,7 +121,7 @@ extension MeshWorld {
     /// 0083).
     private func isDisputed(_ key: DocumentKey, _ joined: Document) throws -> Bool {
         guard inReach.isEmpty, server != nil else { return false }
-        return try left.contains { try $0.state(key) == nil && joined.vector.isTainted(by: $0.void(key)) }
+        return try left.contains { try $0.state(key) == nil && joined.vector.isQuarantined(by: $0.void(key)) }
     }
 
     /// Everybody's copy of a document, for a failure's message.
@@ -130,8 +130,8 @@ extension MeshWorld {
             "\(name): \(try content(state).map { "\($0.value) \($0.vector)" } ?? "nothing")"
         }
         var lines = try left.map { peer in
-            let taint = try peer.isTainted(key) ? "tainted " : ""
-            return try line(taint + peer.name, try peer.state(key))
+            let mark = try peer.isQuarantined(key) ? "quarantined " : ""
+            return try line(mark + peer.name, try peer.state(key))
         }
         if let server { lines.append(try line("the server", try await server.state(key))) }
         return lines.joined(separator: "\n")
@@ -140,11 +140,11 @@ extension MeshWorld {
     /// Invariant 2, at rest: nobody holds what was refused if the server, or another peer, can give a clean
     /// state.
     /// Returns whether some hold it because nobody can.
-    private func isLeftTainted(_ key: DocumentKey) async throws -> Bool {
-        guard let tainted = try left.first(where: { try $0.isTainted(key) }) else { return false }
-        let isCleanSomewhere = try left.contains { try $0.state(key) != nil && !$0.isTainted(key) }
+    private func isLeftQuarantined(_ key: DocumentKey) async throws -> Bool {
+        guard let quarantined = try left.first(where: { try $0.isQuarantined(key) }) else { return false }
+        let isCleanSomewhere = try left.contains { try $0.state(key) != nil && !$0.isQuarantined(key) }
         guard inReach.isEmpty, !isCleanSomewhere else {
-            throw fault("\(tainted.name) holds what was refused of \(key.id)")
+            throw fault("\(quarantined.name) holds what was refused of \(key.id)")
         }
         return true
     }

@@ -113,7 +113,7 @@ struct VoidWriteTests {
             for place in 0..<3 {
                 let text = try #require(try world.text(place))
                 #expect(text.contains("mine") && !text.contains("secret"), "\(text)")
-                #expect(try !world.peers[place].isTainted(world.key))
+                #expect(try !world.peers[place].isQuarantined(world.key))
             }
             #expect(try world.areEqual(0, 1, 2))
         }
@@ -138,7 +138,7 @@ struct VoidWriteTests {
             for place in 1...3 {
                 let text = try #require(try world.text(place))
                 #expect(text.contains("mine") && !text.contains("secret"), "peer \(place): \(text)")
-                #expect(try !world.peers[place].isTainted(world.key))
+                #expect(try !world.peers[place].isQuarantined(world.key))
             }
             #expect(try world.areEqual(1, 2, 3))
             live.cut()
@@ -293,13 +293,13 @@ struct VoidWriteTests {
             let author = world.peers[0].replica.actor
             let time = try time(author, at: peer, world.key)
             try tell(peer, world.key, void: [.init(actor: author, time: time - 1)])
-            #expect(try !peer.isTainted(world.key) && peer.void(world.key).isEmpty)
+            #expect(try !peer.isQuarantined(world.key) && peer.void(world.key).isEmpty)
             // Nor with a rest that has the same in it.
-            let tainted = try #require(try peer.state(world.key))
+            let quarantined = try #require(try peer.state(world.key))
             try tell(
                 peer, world.key, void: [.init(actor: author, time: time - 1)],
-                try Document(decoding: tainted))
-            #expect(try peer.state(world.key) == tainted && peer.void(world.key).isEmpty)
+                try Document(decoding: quarantined))
+            #expect(try peer.state(world.key) == quarantined && peer.void(world.key).isEmpty)
         }
     }
 
@@ -312,7 +312,7 @@ struct VoidWriteTests {
             try tell(
                 world.peers[1], world.key, void: [.init(actor: author.replica.actor, time: 0)], state)
             #expect(try world.text(1)?.contains("kept") == true)
-            #expect(try !world.peers[1].isTainted(world.key) && world.peers[1].void(world.key).isEmpty)
+            #expect(try !world.peers[1].isQuarantined(world.key) && world.peers[1].void(world.key).isEmpty)
             try author.execute("UPDATE c SET later = 1 WHERE _id = 0")
             try await world.link(0, 1)
             #expect(try world.text(1)?.contains("later") == true)
@@ -320,7 +320,7 @@ struct VoidWriteTests {
     }
 
     @Test("a link's word counts only with a state that is clean of what others have called void too")
-    func taintedRest() async throws {
+    func quarantinedRest() async throws {
         try await withChange(3) { world in
             let (peer, other) = (world.peers[1], world.peers[2])
             let author = world.peers[0].replica.actor
@@ -333,7 +333,7 @@ struct VoidWriteTests {
             let second = VersionVector.Entry(actor: author, time: time - 1)
             try tell(peer, world.key, void: [first])
             try tell(peer, world.key, void: [second], forged)
-            #expect(try peer.state(world.key) == held && !peer.isTainted(world.key))
+            #expect(try peer.state(world.key) == held && !peer.isQuarantined(world.key))
             #expect(try peer.void(world.key) == VersionVector([first]))
             // A clean state, and the server, are heard as ever.
             try await world.meet(0, isRefused: true)
@@ -431,7 +431,7 @@ struct VoidWriteTests {
             let before = try peer.state(world.key)
             try tell(peer, world.key, void: [own], Document())
             #expect(try peer.state(world.key) == before)
-            #expect(try !peer.isTainted(world.key) && peer.void(world.key).isEmpty)
+            #expect(try !peer.isQuarantined(world.key) && peer.void(world.key).isEmpty)
             let absent = DocumentKey(collection: "c", id: try DocumentID(.int(9)))
             let many = (1...200).map { VersionVector.Entry(actor: ActorID($0), time: 1) }
             try tell(peer, absent, void: many)

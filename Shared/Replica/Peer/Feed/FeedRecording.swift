@@ -121,7 +121,7 @@ final class FeedRecording: Sendable {
                 commit.isMeshed = true
             }
             // The note stands for a document that is gone altogether, or that is not told any more.
-            let isTold = try !Notes.isTainted(key, stored, database)
+            let isTold = try !Notes.isQuarantined(key, stored, database)
             guard isWhole, let after = (isTold ? stored : nil) ?? (void != nil ? Document().encoded() : nil)
             else { continue }
             var change = FoldedOperation.Change(

@@ -3,8 +3,8 @@ import GRDB
 import Synchronization
 
 /// Notes of the void stamps of documents, because a server has refused them (decision 0083). A document that
-/// holds one of those is *tainted*: it is shown, but neither told nor merged, until a clean state takes its
-/// place.
+/// holds one of those is *quarantined*: it is shown, but neither told nor merged, until a clean state takes
+/// its place.
 ///
 /// Only a store that has a feed keeps notes. Bounds: `ReplicaLimits.notes` and `removalPatience`.
 enum Notes {
@@ -32,11 +32,11 @@ enum Notes {
     }
 
     /// Returns whether a document holds a void stamp in this state.
-    static func isTainted(
+    static func isQuarantined(
         _ key: DocumentKey, _ state: EncodedState?, _ database: Database
     ) throws -> Bool {
         guard let state, let void = try void(key, database) else { return false }
-        return try state.withUnsafeBytes { try DocumentReader($0).vector() }.isTainted(by: void)
+        return try state.withUnsafeBytes { try DocumentReader($0).vector() }.isQuarantined(by: void)
     }
 
     /// Returns whether anything of any document is void.
@@ -108,7 +108,7 @@ enum Notes {
                 try DocumentRows.state($0, key.id, database)
             }
             let held = try state?.withUnsafeBytes { try DocumentReader($0).vector() } ?? VersionVector()
-            if try !held.isTainted(by: VoidNote(decoding: statement.bytes(2)).times) { ended.append(key) }
+            if try !held.isQuarantined(by: VoidNote(decoding: statement.bytes(2)).times) { ended.append(key) }
         }
         for key in ended { try remove(key, database) }
         return ended.count

@@ -38,7 +38,7 @@ extension PeerFeed {
             let notes = try found.map { item -> (candidate: DocumentVersion, position: UInt64) in
                 let key = DocumentKey(collection: collection, id: item.id)
                 let state = try transaction.state(of: key)
-                let isTold = try !Notes.isTainted(key, state, database)
+                let isTold = try !Notes.isQuarantined(key, state, database)
                 let vector = try (isTold ? state : nil)?.withUnsafeBytes {
                     try DocumentReader($0).vector()
                 }
@@ -120,10 +120,10 @@ extension PeerFeed {
                     return false
                 }
                 let key = DocumentKey(collection: query.collection, id: id)
-                // A tainted one is named as if it were empty: everything of it is wanted.
+                // A quarantined one is named as if it were empty: everything of it is wanted.
                 let void = try transaction.withDatabase { try Notes.void(key, $0) } ?? VersionVector()
                 let held = try document.vector()
-                let vector = held.isTainted(by: void) ? VersionVector() : held
+                let vector = held.isQuarantined(by: void) ? VersionVector() : held
                 size += id.bytes.count + 16 * vector.entries.count
                 page.append(
                     DocumentVersion(key: key, vector: vector.encoded(), isUnmatched: !matches))
@@ -133,7 +133,7 @@ extension PeerFeed {
         }
     }
 
-    /// The vectors of documents that are here, tombstones included; not of tainted ones.
+    /// The vectors of documents that are here, tombstones included; not of quarantined ones.
     package func versions(of keys: [DocumentKey]) throws -> [DocumentVersion] {
         try replica.read { transaction in
             try keys.compactMap { key in
@@ -153,17 +153,18 @@ extension PeerFeed {
 }
 
 extension PeerFeed {
-    /// The tainted ones of documents: links are not told their states.
-    package func tainted(_ keys: [DocumentKey], _ transaction: ReadTransaction) throws -> Set<DocumentKey> {
+    /// The quarantined ones of documents: links are not told their states.
+    package func quarantined(_ keys: [DocumentKey], _ transaction: ReadTransaction) throws -> Set<DocumentKey>
+    {
         guard try transaction.withDatabase({ try Notes.holdsAny($0) }) else { return [] }
         return Set(try keys.filter { try transaction.toldState(of: $0) == nil })
     }
 }
 
 extension ReadTransaction {
-    /// The state of a document, as others may be told it: nil if it is tainted.
+    /// The state of a document, as others may be told it: nil if it is quarantined.
     func toldState(of key: DocumentKey) throws -> EncodedState? {
         guard let state = try state(of: key) else { return nil }
-        return try withDatabase { try Notes.isTainted(key, state, $0) } ? nil : state
+        return try withDatabase { try Notes.isQuarantined(key, state, $0) } ? nil : state
     }
 }

@@ -172,9 +172,9 @@ extension PeerReplica {
                     let held = try bytes.withUnsafeBytes { try DocumentReader($0).vector() }
                     guard held.covers(candidate.vector) else { return true }
                     let known = try transaction.withDatabase { try Notes.void(candidate.key, $0) }
-                    if held.isTainted(by: known ?? VersionVector()) { return true }
+                    if held.isQuarantined(by: known ?? VersionVector()) { return true }
                     if let void = candidate.void, !void.isEmpty, known != void {
-                        if held.isTainted(by: void) || known != nil { return true }
+                        if held.isQuarantined(by: void) || known != nil { return true }
                         let own = try transaction.withDatabase { try StoreState.load($0)?.actor }
                         if let own, void[own] != nil { return true }
                     }

@@ -43,7 +43,7 @@ enum MergeTable {
         /// The document or a note of it is here.
         case known
         /// It holds a void stamp, and what comes does not show by the server's authority that it is not void.
-        case tainted
+        case quarantined
         /// Own writes to it are not acknowledged.
         case pending
         /// It holds writes that are withheld from the server.
@@ -86,12 +86,12 @@ enum MergeTable {
         // Void stamps that are told.
         /// They are of this actor.
         case accused
-        /// A link's would make the document tainted.
-        case tainting
+        /// A link's would make the document quarantined.
+        case quarantining
         /// A link has told them before this state.
         case announced
-        /// The state that comes after them would be tainted itself.
-        case stillTainted
+        /// The state that comes after them would be quarantined itself.
+        case stillQuarantined
         /// The server has told them before this state.
         case confirmed
     }
@@ -104,7 +104,7 @@ enum MergeTable {
         case apply
         /// The state is merged.
         case merge
-        /// The state, or nothing, takes the place of a tainted document; own writes go on top.
+        /// The state, or nothing, takes the place of a quarantined document; own writes go on top.
         case replace
         /// Own writes are shown again as far as their bases have come.
         case showOwn

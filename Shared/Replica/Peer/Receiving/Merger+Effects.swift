@@ -85,10 +85,10 @@ extension Merger {
 
     // MARK: Void stamps (decision 0083)
     //
-    // A document that holds one is tainted. Nothing is merged into it, and it is merged into nothing, because
-    // removals by a void write look like fields that only others have.
+    // A document that holds one is quarantined. Nothing is merged into it, and it is merged into nothing,
+    // because removals by a void write look like fields that only others have.
 
-    /// A clean state, or nothing, takes the place of a tainted document. Own writes that nobody has
+    /// A clean state, or nothing, takes the place of a quarantined document. Own writes that nobody has
     /// acknowledged go on top: at the server by the repair that moves them, over a link as they are, as soon
     /// as everything that they rest on beside void stamps is here.
     private mutating func replace(_ meeting: inout Meeting) throws {
@@ -132,7 +132,7 @@ extension Merger {
         var isAnyApplied = false
         for delta in try OwnOperations.deltas(of: key, database) {
             let own = VersionVector([.init(actor: delta.stamp.actor, time: delta.stamp.time)])
-            guard !own.isTainted(by: note.void) else { continue }
+            guard !own.isQuarantined(by: note.void) else { continue }
             let outcome = document.apply(delta, gone: note.known(to: delta))
             isAnyApplied = isAnyApplied || outcome == .applied
         }
@@ -196,7 +196,7 @@ extension Merger {
     }
 
     /// Sets the void stamps of a document. One that is clean with them is told again: the cursors of links
-    /// have passed it while it was tainted.
+    /// have passed it while it was quarantined.
     private mutating func setVoid(_ key: DocumentKey, _ words: VoidNote) throws {
         let before = try notes.note(of: key)?.void ?? VersionVector()
         guard try notes.setVoid(key, words, at: documents.position) else { return }
@@ -205,7 +205,7 @@ extension Merger {
             let reader = try DocumentReader(bytes)
             return (try reader.vector(), reader.isLive)
         }
-        guard held.isTainted(by: before), !held.isTainted(by: words.times) else {
+        guard held.isQuarantined(by: before), !held.isQuarantined(by: words.times) else {
             return documents.touch(key)
         }
         try documents.put(stored.state, key, in: stored.table, isLive: isLive)

@@ -11,7 +11,7 @@ extension Merger {
         case .here: return try meeting.stored(&documents) != nil
         case .noted: return try notes.note(of: key)?.void.isEmpty == false
         case .known: return try notes.note(of: key) != nil || meeting.stored(&documents) != nil
-        case .tainted: return try isTainted(&meeting)
+        case .quarantined: return try isQuarantined(&meeting)
         case .pending: return try refetch.hasPendingWrites(key)
         case .withheld:
             let held = try meeting.held(&documents)
@@ -29,7 +29,7 @@ extension Merger {
             return try document.isForgettable && meeting.shown().covers(document.vector)
         case .contained, .news, .lacking, .followed, .lacksOwn, .lacksEvicted:
             return try holdsOfState(fact, &meeting)
-        case .void, .accused, .tainting, .announced, .stillTainted, .confirmed:
+        case .void, .accused, .quarantining, .announced, .stillQuarantined, .confirmed:
             return try holdsOfVoid(fact, &meeting)
         }
     }
@@ -76,20 +76,20 @@ extension Merger {
         switch fact {
         case .void:
             guard let note = try notes.note(of: key) else { return false }
-            return try meeting.shown().isTainted(by: note.void)
+            return try meeting.shown().isQuarantined(by: note.void)
         case .accused:
             guard notes.isKept, let time = try meeting.shown()[documents.state.actor] else {
                 return false
             }
             return try time < VoidNote.none && meeting.stored(&documents) != nil
-        case .tainting:
-            return try told(meeting).map { try wouldTaint($0, &meeting) } ?? false
+        case .quarantining:
+            return try told(meeting).map { try wouldQuarantine($0, &meeting) } ?? false
         case .announced: return early[key] != nil
-        case .stillTainted:
+        case .stillQuarantined:
             let left = try meeting.shown()
             guard let told = try told(meeting) else { return false }
-            if left.isTainted(by: told) { return true }
-            return try left.isTainted(by: words(with: told, of: key, meeting.held(&documents)).times)
+            if left.isQuarantined(by: told) { return true }
+            return try left.isQuarantined(by: words(with: told, of: key, meeting.held(&documents)).times)
         case .confirmed: return expected.contains(key)
         default: return false
         }
@@ -97,23 +97,23 @@ extension Merger {
 
     /// Returns whether the document that is here holds a void stamp, apart from those that the server's state
     /// shows not to be void.
-    private mutating func isTainted(_ meeting: inout Meeting) throws -> Bool {
+    private mutating func isQuarantined(_ meeting: inout Meeting) throws -> Bool {
         guard var words = try notes.note(of: meeting.key)?.words else { return false }
         let held = try meeting.held(&documents)
-        guard held.isTainted(by: words.times) else { return false }
+        guard held.isQuarantined(by: words.times) else { return false }
         guard authority == .server, meeting.came == .state || meeting.came == .answer else {
             return true
         }
         words.clear(shown: try meeting.shown())
-        return held.isTainted(by: words.times)
+        return held.isQuarantined(by: words.times)
     }
 
-    /// Returns whether the document that is here would be tainted by what a link tells, and is not yet.
-    private mutating func wouldTaint(_ told: VersionVector, _ meeting: inout Meeting) throws -> Bool {
+    /// Returns whether the document that is here would be quarantined by what a link tells, and is not yet.
+    private mutating func wouldQuarantine(_ told: VersionVector, _ meeting: inout Meeting) throws -> Bool {
         let held = try meeting.held(&documents)
         guard !held.isEmpty else { return false }
         let known = try notes.note(of: meeting.key)?.words ?? VoidNote()
         let more = try words(with: told, of: meeting.key, held)
-        return more != known && held.isTainted(by: more.times)
+        return more != known && held.isQuarantined(by: more.times)
     }
 }

@@ -18,7 +18,7 @@ struct Merger {
     /// Documents of which the server has told void stamps, and no state after them.
     var expected: Set<DocumentKey> = []
     /// Void stamps that a link tells before the remaining state, for documents that are not here or would be
-    /// tainted by them. Without a state after them they do not count.
+    /// quarantined by them. Without a state after them they do not count.
     var early: [DocumentKey: VersionVector] = [:]
 
     /// `milliseconds`: the wall clock, for notes. `tellings`: the link's session.
