@@ -189,7 +189,7 @@ enum Schema {
 
     /// A peer's feed for other small peers (`FeedIdentity`), and what it keeps of theirs (`LinkCursors`,
     /// `MetDocuments`). The void stamps of documents (`Notes`); documents of links whose stamps are ahead of
-    /// the clock (`AheadDocuments`). All of it is empty in a store that has no links.
+    /// the clock (`FutureStamps`). All of it is empty in a store that has no links.
     private static let linkTables = """
         CREATE TABLE feed (
             one INTEGER PRIMARY KEY CHECK (one = 1), id BLOB NOT NULL, starts INTEGER NOT NULL);

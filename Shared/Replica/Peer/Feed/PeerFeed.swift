@@ -48,7 +48,7 @@ extension PeerFeed {
                 try database.run("DELETE FROM \(table)", old)
             }
             try expire(state, database)
-            try AheadDocuments.forgetUnknown(database)
+            try FutureStamps.forgetUnknown(database)
             let feeds = try PeerFeeds.all(database)
             recording.serve(identity, met: feeds, hasServer: hasServer)
             return Start(feed: identity.id, starts: identity.starts, start: identity.start)
@@ -149,7 +149,7 @@ extension PeerFeed {
         page.hides = []
         let wall = store.environment.wallMilliseconds()
         try replica.stage(page, unless: isStale) { updates, database in
-            try AheadDocuments.leaveOut(
+            try FutureStamps.leaveOut(
                 of: updates, from: feed, wall: wall, isReliable: isClockReliable, database)
         }
     }
@@ -166,15 +166,15 @@ extension PeerFeed {
             var merger = Merger(
                 database: database, state: state, authority: .link, recorder: recording.recorder,
                 milliseconds: store.environment.wallMilliseconds(), tellings: tellings)
-            if !reception.settles.isEmpty, try AheadDocuments.holdsAny(of: feed, database) {
-                try AheadDocuments.settle(reception.settles, of: feed, database)
+            if !reception.settles.isEmpty, try FutureStamps.holdsAny(of: feed, database) {
+                try FutureStamps.settle(reception.settles, of: feed, database)
             }
-            let updates = try AheadDocuments.leaveOut(
+            let updates = try FutureStamps.leaveOut(
                 of: reception.updates, from: feed, wall: store.environment.wallMilliseconds(),
                 isReliable: isClockReliable, database)
             // A delta may rest on what is ahead.
             func missing() throws -> [DocumentKey] {
-                try merger.missing.filter { try !AheadDocuments.holds($0, of: feed, database) }
+                try merger.missing.filter { try !FutureStamps.holds($0, of: feed, database) }
             }
             try database.inPart {
                 if let key = reception.publishes { try merger.publish(LinkKey.of(key, at: feed)) }

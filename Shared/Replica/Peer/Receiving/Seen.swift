@@ -98,7 +98,7 @@ extension PeerReplica {
             try Seen.note(position, replaces: replaces, database)
             // Links are judged by the clock that a server has corrected last.
             if recording.identity != nil {
-                try AheadDocuments.noteCorrection(
+                try FutureStamps.noteCorrection(
                     clockCorrection, at: store.environment.wallMilliseconds(), database)
             }
             if replaces {

@@ -6,7 +6,7 @@ import GRDB
 /// and are asked for again when their time has come. The feed's cursor passes meanwhile.
 ///
 /// Bounds: `ReplicaLimits.aheadDocuments`.
-enum AheadDocuments {
+enum FutureStamps {
     private static let clock = "clock"
 
     /// A server has corrected the clock by so many milliseconds.
@@ -132,8 +132,8 @@ extension PeerFeed {
         let now = replica.correctedEnvironment.wallMilliseconds()
         return try replica.read { transaction in
             try transaction.withDatabase { database in
-                guard try AheadDocuments.holdsAny(of: feed, database) else { return [] }
-                return try AheadDocuments.due(of: feed, at: now, limit: limit, database)
+                guard try FutureStamps.holdsAny(of: feed, database) else { return [] }
+                return try FutureStamps.due(of: feed, at: now, limit: limit, database)
             }
         }
     }
@@ -141,8 +141,8 @@ extension PeerFeed {
     /// A feed does not have documents that were asked for, or may not say so.
     package func settleAhead(_ keys: [DocumentKey], of feed: LogID) throws {
         try store.committing { database, _ in
-            guard try AheadDocuments.holdsAny(of: feed, database) else { return }
-            try AheadDocuments.settle(keys, of: feed, database)
+            guard try FutureStamps.holdsAny(of: feed, database) else { return }
+            try FutureStamps.settle(keys, of: feed, database)
         }
     }
 }
