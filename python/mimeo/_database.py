@@ -8,18 +8,21 @@ import ctypes
 import json
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from . import _events, _library, _values
 from ._errors import ArgumentError, ClosedError, Error
-from ._library import EITHER, READ_ONLY, call, local, released
+from ._library import EITHER, READ_ONLY, CResult, answer, call, made_handle, released
 from ._rows import Result, Row
 
 Login = Callable[["Database"], None]
 Self = TypeVar("Self", bound="Handle")
-# Seconds that are in 32 bits as milliseconds: 24 days.
-_LONGEST = 2_147_483
+# The longest wait within the library, in seconds: between two of them the interpreter handles signals.
+_LONGEST_WAIT = 0.5
+# The largest number of a commit.
+_GREATEST = 2**64 - 1
 
 
 def _together(arguments: Mapping[str, Any] | None, named: dict[str, Any]) -> Mapping[str, Any]:
@@ -30,24 +33,20 @@ def _together(arguments: Mapping[str, Any] | None, named: dict[str, Any]) -> Map
     return {**arguments, **named} if named else arguments
 
 
-def _take() -> Any:
-    """The value of the result that the last call of this thread has left."""
-    result = local.result
-    try:
-        return _values.decoded(result.data, result.size, result.format)
-    finally:
-        released(result.handle)
+def _value(result: CResult) -> Any:
+    return _values.decoded(result.data, result.size, result.format)
+
+
+def _written_or_read(result: CResult) -> Result:
+    if result.is_write:
+        return Result([], _value(result), result.commit)
+    return Result(_rows(_value(result)), [], None)
 
 
 def run(where: int, statement: str, arguments: Mapping[str, Any]) -> Result:
     """Executes a statement in a database or transaction."""
     text, given = _values.text(statement), _values.encoded(arguments)
-    call("execute", where, text, len(text), given, len(given), EITHER, local.result_at)
-    result = local.result
-    if result.is_write:
-        commit = result.commit
-        return Result([], _take(), commit)
-    return Result(_rows(_take()), [], None)
+    return answer(_written_or_read, "execute", where, text, len(text), given, len(given), EITHER)
 
 
 def _rows(values: list[Any]) -> list[Row]:
@@ -68,9 +67,10 @@ class Handle:
 
     def close(self) -> None:
         """Ends it. Nothing if that happened before."""
-        handle, self._handle = self._handle, 0
-        if handle:
-            released(handle)
+        # In this order: an end that is interrupted can be repeated.
+        if self._handle:
+            released(self._handle)
+            self._handle = 0
 
     def _open(self) -> int:
         if not self._handle:
@@ -101,13 +101,11 @@ class Cursor(Owned):
             raise ArgumentError("NATIVE-0104", "rows_at_a_time is less than 1")
         self._size = rows_at_a_time
         text, given = _values.text(statement), _values.encoded(arguments)
-        call("query", where, text, len(text), given, len(given), local.handle_at)
-        super().__init__(local.handle.value)
+        self._handle = made_handle("query", where, text, len(text), given, len(given))
 
     def part(self) -> list[Row]:
         """The next rows; none at the end."""
-        call("next_rows", self._open(), self._size, EITHER, local.result_at)
-        return _rows(_take())
+        return _rows(answer(_value, "next_rows", self._open(), self._size, EITHER))
 
 
 class Subscription(Handle):
@@ -125,7 +123,7 @@ class Watched(Handle):
         super().__init__(self._pump.start(register, handler, interrupted))
 
     def close(self) -> None:
-        if self._handle:
+        if self._handle and not _library.is_forked():
             self._pump.stop(self._handle)
         super().close()
 
@@ -143,12 +141,7 @@ class Attachment(Owned):
 
     def read(self) -> bytes:
         """All its bytes."""
-        call("attachment_bytes", self._open(), local.result_at)
-        result = local.result
-        try:
-            return ctypes.string_at(result.data, result.size)
-        finally:
-            released(result.handle)
+        return answer(lambda result: ctypes.string_at(result.data, result.size), "attachment_bytes", self._open())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Copies it to a file that does not exist yet."""
@@ -166,8 +159,7 @@ class Fetch(Watched):
         given = _values.encoded(self._token)
 
         def register() -> int:
-            call("fetch", database._open(), given, len(given), EITHER, None, None, local.handle_at)
-            return int(local.handle.value)
+            return made_handle("fetch", database._open(), given, len(given), EITHER, None, None)
 
         super().__init__(database, register, self._heard, self._interrupted)
 
@@ -211,9 +203,11 @@ class Transaction(Owned):
     10
     """
 
-    def __init__(self, database: int, flags: int) -> None:
-        call("begin", database, flags, local.handle_at)
-        super().__init__(local.handle.value)
+    def __init__(self, database: Database, flags: int) -> None:
+        self._begun = database._begun
+        # At once: an interrupt must find it in the object, whose end rolls it back.
+        self._handle = made_handle("begin", database._open(), flags)
+        self._begun.add(self._handle)
         self.commit_number: int | None = None
 
     def execute(self, statement: str, arguments: Mapping[str, Any] | None = None, /, **named: Any) -> Result:
@@ -222,14 +216,21 @@ class Transaction(Owned):
 
     def commit(self) -> int:
         """Makes all its writes durable; returns the number of the commit, 0 if it wrote nothing."""
-        handle, self._handle = self._open(), 0
-        call("end", handle, 1, local.handle_at)
-        self.commit_number = int(local.handle.value)
+        number = ctypes.c_uint64()
+        try:
+            call("end", self._open(), 1, ctypes.addressof(number))
+        finally:
+            self.close()
+        self.commit_number = number.value
         return self.commit_number
 
     def rollback(self) -> None:
         """Discards its writes. Nothing if it has ended."""
         self.close()
+
+    def close(self) -> None:
+        self._begun.discard(self._handle)
+        super().close()
 
     def __exit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
         if kind is None and self._handle:
@@ -244,7 +245,10 @@ class Database(Owned):
     def __init__(self, handle: int, login: Login | None) -> None:
         super().__init__(handle)
         self._pump = _events.Pump(handle)
-        self._closing = threading.Lock()
+        # The handles of transactions that have not ended.
+        self._begun: set[int] = set()
+        # A signal handler may close what its own thread is closing.
+        self._closing = threading.RLock()
         self._login: Watched | None = None
         _library.close_at_exit(self)
         if login is not None:
@@ -286,7 +290,7 @@ class Database(Owned):
 
     def transaction(self, *, read_only: bool = False) -> Transaction:
         """Begins a transaction, which its `with` block commits, or rolls back if it raises."""
-        return Transaction(self._open(), READ_ONLY if read_only else 0)
+        return Transaction(self, READ_ONLY if read_only else 0)
 
     # Events
 
@@ -317,16 +321,14 @@ class Database(Owned):
         text, given = _values.text(statement), _values.encoded(arguments)
 
         def register() -> int:
-            call("observe", self._open(), text, len(text), given, len(given), EITHER, None, None, local.handle_at)
-            return int(local.handle.value)
+            return made_handle("observe", self._open(), text, len(text), given, len(given), EITHER, None, None)
 
         return Observer(self, register, handler)
 
     def _watch(self, kind: int, handler: _events.Handler) -> Watched:
         """Watches for events of one kind, for handlers that say themselves when they are done."""
         def register() -> int:
-            call("watch", self._open(), kind, EITHER, None, None, local.handle_at)
-            return int(local.handle.value)
+            return made_handle("watch", self._open(), kind, EITHER, None, None)
 
         return Watched(self, register, handler)
 
@@ -367,22 +369,19 @@ class Database(Owned):
     def subscribe(self, statement: str, arguments: Mapping[str, Any] | None = None, /, **named: Any) -> Subscription:
         """Requests the documents of `SELECT * FROM c [WHERE ...]` from others."""
         text, given = _values.text(statement), _values.encoded(_together(arguments, named))
-        call("subscribe", self._open(), text, len(text), given, len(given), local.handle_at)
-        return Subscription(local.handle.value)
+        return Subscription(made_handle("subscribe", self._open(), text, len(text), given, len(given)))
 
     def login(self, token: str, provider: str = "development") -> Any:
         """Logs in at the server. Returns the provider's information for the application."""
         who, what = _values.text(provider), _values.text(token)
-        call("login", self._open(), who, len(who), what, len(what), EITHER, local.result_at)
-        return _take()
+        return answer(_value, "login", self._open(), who, len(who), what, len(what), EITHER)
 
     def logout(self) -> None:
         """Ends the session and stops sync. Documents stay."""
         call("logout", self._open())
 
     def _state(self, topic: int) -> Any:
-        call("state", self._open(), topic, EITHER, local.result_at)
-        return _take()
+        return answer(_value, "state", self._open(), topic, EITHER)
 
     @property
     def sync_state(self) -> dict[str, Any]:
@@ -402,14 +401,24 @@ class Database(Owned):
 
     def refused_commits(self, start: int = 0, limit: int = 1_000) -> list[dict[str, Any]]:
         """The local commits that the server refused, from a number on: `commit`, `code`, `message`."""
-        call("refused", self._open(), max(0, start), max(0, limit), EITHER, local.result_at)
-        refused: list[dict[str, Any]] = _take()
+        first, most = (min(max(0, number), _GREATEST) for number in (start, limit))
+        refused: list[dict[str, Any]] = answer(_value, "refused", self._open(), first, most, EITHER)
         return refused
 
     def wait_acknowledged(self, commit: int, seconds: float) -> bool:
         """Whether the server has everything up to a commit; waits for it. False also if it refused that commit."""
-        milliseconds = int(min(max(0, seconds), _LONGEST) * 1_000)
-        return call("wait_acknowledged", self._open(), commit, milliseconds) == _library.OK
+        if not isinstance(commit, int) or not 0 <= commit <= _GREATEST:
+            raise ArgumentError("NATIVE-0104", f"{commit!r} is no number of a commit")
+        self._open()
+        deadline = time.monotonic() + max(0, seconds)
+        with contextlib.suppress(ClosedError):
+            while True:
+                left = min(max(0, deadline - time.monotonic()), _LONGEST_WAIT)
+                if call("wait_acknowledged", self._open(), commit, int(left * 1_000)) == _library.OK:
+                    return True
+                if left < _LONGEST_WAIT or any(each["commit"] == commit for each in self.refused_commits(commit, 1)):
+                    break
+        return False
 
     def configure(
         self, *, device_name: str | None = None, metadata: Mapping[str, Any] | None = None,
@@ -439,9 +448,13 @@ class Database(Owned):
             run, name = bytes(content), "attach_bytes"
         else:
             run, name = os.fsencode(content), "attach_file"
-        call(name, self._open(), run, len(run), given, len(given), EITHER, local.result_at)
-        result = local.result
-        return Attachment(result.handle, _values.decoded(result.data, result.size, result.format))
+
+        def made(result: CResult) -> Attachment:
+            attachment = Attachment(result.handle, _value(result))
+            result.handle = 0
+            return attachment
+
+        return answer(made, name, self._open(), run, len(run), given, len(given), EITHER)
 
     def fetch(self, token: Mapping[str, Any], on_progress: Callable[[int, int], None] | None = None) -> Fetch:
         """Fetches the attachment whose token a document holds; `wait` of the returned fetch has it."""
@@ -457,9 +470,14 @@ class Database(Owned):
             handle, self._handle = self._handle, 0
         if not handle:
             return
-        self._pump.close()
-        with contextlib.suppress(ClosedError):
-            call("close", handle)
+        try:
+            # Before the wait for the handler that runs: it may wait for one of them.
+            for transaction in list(self._begun):
+                released(transaction)
+            self._pump.close()
+        finally:
+            with contextlib.suppress(ClosedError):
+                call("close", handle)
 
 
 def rows_of(event: _events.Event) -> Result:
@@ -479,8 +497,7 @@ def opened(
         config = json.dumps({"database_id": database, "persistence_directory": name, "connect": connect}).encode()
     except (TypeError, ValueError) as problem:
         raise ArgumentError("NATIVE-0105", f"the configuration cannot be used: {problem}") from None
-    call("open", config, len(config), 0 if nearby else _library.ALONE, local.handle_at)
-    return int(local.handle.value)
+    return made_handle("open", config, len(config), 0 if nearby else _library.ALONE)
 
 
 DEFAULT_DATABASE = "00000000-0000-4000-8000-000000000000"

@@ -24,7 +24,7 @@ class StatementError(Error):
 
 
 class ClosedError(Error):
-    """The database, transaction or observer was closed before."""
+    """The database, transaction or observer is not open any more, or not yet."""
 
 
 class LockedError(Error):

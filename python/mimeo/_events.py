@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -53,8 +54,14 @@ class Pump:
             if interrupted is not None:
                 self._interrupted[handle] = interrupted
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="mimeo-events", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="mimeo-events", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # the interpreter ends, or allows no such thread
+                    self.stop(handle)
+                    released(handle)
+                    raise
+                self._thread = thread
         return handle
 
     def stop(self, handle: int) -> None:
@@ -77,7 +84,7 @@ class Pump:
             call("wake", self._source)
         except Error:
             pass  # closed already: its end has woken the thread
-        thread.join()
+        thread.join(_library.handler_seconds)
 
     def _run(self) -> None:
         event = CEvent()
@@ -105,4 +112,7 @@ class Pump:
             released(handle)
             kind, problem, trace = sys.exc_info()
             assert kind is not None
-            threading.excepthook(threading.ExceptHookArgs((kind, problem, trace, threading.current_thread())))
+            try:
+                threading.excepthook(threading.ExceptHookArgs((kind, problem, trace, threading.current_thread())))
+            except BaseException:  # noqa: BLE001: the hook is the application's too
+                traceback.print_exc()

@@ -12,9 +12,12 @@ import os
 import pathlib
 import threading
 import weakref
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
-from ._errors import ForkedError, UnavailableError, made
+from ._errors import Error, ForkedError, UnavailableError, made
+
+Answer = TypeVar("Answer")
 
 ABI_VERSION = 1
 CBOR, JSON, EITHER = 0, 1, 2
@@ -111,8 +114,10 @@ def check_not_forked() -> None:
             " databases, or start them by spawning (multiprocessing.get_context('spawn'))")
 
 
-class _Local(threading.local):
-    """What a call writes to, made once a thread: making it takes longer than a call."""
+class _Room:
+    """A place that one call writes to."""
+
+    __slots__ = ("error", "error_at", "result", "result_at", "handle", "handle_at")
 
     def __init__(self) -> None:
         self.error = CError()
@@ -122,19 +127,75 @@ class _Local(threading.local):
         self.handle = ctypes.c_uint64()
         self.handle_at = ctypes.addressof(self.handle)
 
+    def problem(self) -> Error:
+        """The error that the call has left."""
+        return made(self.error.code.decode(), self.error.message.decode())
 
-local = _Local()
+
+class _Local(threading.local):
+    """The free rooms of a thread: making one takes longer than a call.
+
+    A call takes a room until its answer was read, because another call of the same thread may come in between: that of
+    a signal handler, or of an object's end.
+    """
+
+    def __init__(self) -> None:
+        self.rooms: list[_Room] = []
+
+
+_local = _Local()
 
 
 def call(name: str, *arguments: Any) -> int:
-    """Calls a function of the library; returns its status. Raises what went wrong."""
+    """Calls a function of the library that has no answer; returns its status. Raises what went wrong."""
     if _is_child:
         check_not_forked()
-    status: int = _functions[name](*arguments, local.error_at)
-    if status == FAILED:
-        error = local.error
-        raise made(error.code.decode(), error.message.decode())
-    return status
+    rooms = _local.rooms
+    room = rooms.pop() if rooms else _Room()
+    try:
+        status: int = _functions[name](*arguments, room.error_at)
+        if status == FAILED:
+            raise room.problem()
+        return status
+    finally:
+        rooms.append(room)
+
+
+def made_handle(name: str, *arguments: Any) -> int:
+    """Calls a function that gives a handle. One that comes with KeyboardInterrupt is released: nobody would do it later."""
+    if _is_child:
+        check_not_forked()
+    rooms = _local.rooms
+    room = rooms.pop() if rooms else _Room()
+    handle = room.handle
+    handle.value = 0
+    try:
+        if _functions[name](*arguments, room.handle_at, room.error_at) == FAILED:
+            raise room.problem()
+        return int(handle.value)
+    except BaseException:
+        released(handle.value)
+        raise
+    finally:
+        rooms.append(room)
+
+
+def answer(read: Callable[[CResult], Answer], name: str, *arguments: Any) -> Answer:
+    """Calls a function that gives a result, reads it and releases its handle."""
+    if _is_child:
+        check_not_forked()
+    rooms = _local.rooms
+    room = rooms.pop() if rooms else _Room()
+    result = room.result
+    result.handle = 0
+    try:
+        if _functions[name](*arguments, room.result_at, room.error_at) == FAILED:
+            raise room.problem()
+        return read(result)
+    finally:
+        if result.handle:
+            released(result.handle)
+        rooms.append(room)
 
 
 def released(handle: int) -> None:
@@ -159,6 +220,8 @@ class Closing(Protocol):
 
 
 _open: weakref.WeakSet[Any] = weakref.WeakSet()
+# Seconds for which an end waits for a handler that runs; None for as long as it takes.
+handler_seconds: float | None = None
 
 
 def close_at_exit(opened: Closing) -> None:
@@ -170,8 +233,11 @@ def close_at_exit(opened: Closing) -> None:
 
 @atexit.register
 def _close_all() -> None:
+    global handler_seconds
     if _is_child:
         return
+    # A handler that never returns would keep the process, and nobody is left to end it.
+    handler_seconds = 5
     for opened in list(_open):
         try:
             opened.close()

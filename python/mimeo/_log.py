@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from . import _events, _library
-from ._library import call, local
+from ._library import call, made_handle
 
 _LEVELS = {logging.ERROR: 1, logging.WARNING: 2, logging.INFO: 3, logging.DEBUG: 4}
 _NAMES = {1: logging.ERROR, 2: logging.WARNING, 3: logging.INFO, 4: logging.DEBUG, 5: logging.DEBUG}
@@ -28,8 +28,7 @@ class _Forwarding:
     """Lines on their way from the library to a logger."""
 
     def __init__(self, logger: logging.Logger, level: int) -> None:
-        call("logs", _number(level), _library.EITHER, None, None, local.handle_at)
-        self._handle = local.handle.value
+        self._handle = made_handle("logs", _number(level), _library.EITHER, None, None)
         self._logger = logger
         self._pump = _events.Pump(self._handle)
         self._pump.start(lambda: self._handle, self._line)

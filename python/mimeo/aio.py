@@ -34,8 +34,8 @@ Value = TypeVar("Value")
 AsyncLogin = Callable[["Database"], Coroutine[Any, Any, None]]
 _THREADS = 8
 
-# The databases in whose writing transactions the task is.
-_inside: contextvars.ContextVar[frozenset[int]] = contextvars.ContextVar("mimeo_inside", default=frozenset())
+# The writing transactions that the task has begun, or the one that began the task: also some that have ended since.
+_inside: contextvars.ContextVar[tuple[Transaction, ...]] = contextvars.ContextVar("mimeo_inside", default=())
 
 
 class Transaction:
@@ -44,40 +44,37 @@ class Transaction:
     def __init__(self, database: Database, flags: int) -> None:
         self._database = database
         self._flags = flags
-        self._transaction: _database.Transaction | None = None
-        self._token: contextvars.Token[frozenset[int]] | None = None
+        self._begun: _database.Transaction | None = None
+        self._holds_up = False
 
     async def __aenter__(self) -> Transaction:
         if not self._flags & _library.READ_ONLY:
             self._database._check_not_inside()
         sync = self._database._sync
-        begin = asyncio.ensure_future(
-            self._database._run_waiting(lambda: _database.Transaction(sync._open(), self._flags | _library.ANY_THREAD)))
-        try:
-            self._transaction = await asyncio.shield(begin)
-        except asyncio.CancelledError:
-            # Nobody would end the transaction that begins later.
-            begin.add_done_callback(_roll_back)
-            raise
+        self._begun = await _kept(
+            self._database._run_waiting(lambda: _database.Transaction(sync, self._flags | _library.ANY_THREAD)))
         if not self._flags & _library.READ_ONLY:
-            self._token = _inside.set(_inside.get() | {id(self._database)})
+            self._holds_up = True
+            _inside.set((*(each for each in _inside.get() if each._holds_up), self))
         return self
+
+    @property
+    def _transaction(self) -> _database.Transaction:
+        if self._begun is None:
+            raise ClosedError("PYTHON-0104", "the transaction has not begun: use it within its `async with` block")
+        return self._begun
 
     async def execute(self, statement: str, arguments: Mapping[str, Any] | None = None, /, **named: Any) -> Result:
         """Executes one statement in the transaction. One that raises has written nothing."""
-        assert self._transaction is not None, "use it within its `async with` block"
         return await self._database._run(functools.partial(self._transaction.execute, statement, arguments, **named))
 
     async def rollback(self) -> None:
         """Discards its writes."""
-        assert self._transaction is not None, "use it within its `async with` block"
         await self._database._run(self._transaction.rollback)
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._token is not None:
-            _inside.reset(self._token)
+        self._holds_up = False
         transaction = self._transaction
-        assert transaction is not None
         ends = kind is None and not transaction.closed
         if not ends and self._database.closed:
             return  # rolled back with it
@@ -86,9 +83,22 @@ class Transaction:
         await asyncio.shield(asyncio.ensure_future(self._database._run(end)))
 
 
-def _roll_back(begin: asyncio.Future[_database.Transaction]) -> None:
+Opened = TypeVar("Opened", bound=_database.Handle)
+
+
+async def _kept(opening: Coroutine[Any, Any, Opened]) -> Opened:
+    """What opens. If the task is cancelled meanwhile, it is closed once it is there: nobody would do it later."""
+    begin = asyncio.ensure_future(opening)
+    try:
+        return await asyncio.shield(begin)
+    except asyncio.CancelledError:
+        begin.add_done_callback(_close_late)
+        raise
+
+
+def _close_late(begin: asyncio.Future[Opened]) -> None:
     if not begin.cancelled() and begin.exception() is None:
-        begin.result().rollback()
+        asyncio.get_running_loop().run_in_executor(None, begin.result().close)
 
 
 class Observation(AsyncIterator[Value]):
@@ -120,6 +130,7 @@ class Observation(AsyncIterator[Value]):
         event = None if self._watched is None else await self._waiting.get()
         if event is None:
             self.close()
+            self._waiting.put_nowait(None)  # for the next loop that waits
             raise StopAsyncIteration
         event.done()
         return self._read(event)
@@ -156,16 +167,18 @@ class Database:
         self._threads = concurrent.futures.ThreadPoolExecutor(_THREADS, thread_name_prefix="mimeo")
         self._writers = concurrent.futures.ThreadPoolExecutor(_THREADS, thread_name_prefix="mimeo-writer")
         self._observations: weakref.WeakSet[Observation[Any]] = weakref.WeakSet()
+        self._is_closed = False
 
     @property
     def _sync(self) -> _database.Database:
-        assert self._opened is not None, "await open(...), or use it in `async with`"
+        if self._opened is None:
+            raise ClosedError("PYTHON-0104", "the database is not open: await it, or use it in `async with`")
         return self._opened
 
     @property
     def closed(self) -> bool:
         """True after `close`."""
-        return self._opened is not None and self._opened.closed
+        return self._is_closed or self._opened is not None and self._opened.closed
 
     async def _run(self, body: Callable[[], Value]) -> Value:
         """Runs what waits for nobody: reads, and statements of a transaction that has begun."""
@@ -183,6 +196,9 @@ class Database:
         return await asyncio.get_running_loop().run_in_executor(threads, body)
 
     async def _open(self) -> Database:
+        _library.check_not_forked()
+        if self.closed:
+            raise ClosedError("NATIVE-0101", "this database was closed")
         if self._opened is None:
             self._opened = await self._opening(self)
         return self
@@ -197,13 +213,15 @@ class Database:
         await self.close()
 
     def _check_not_inside(self) -> None:
-        if id(self) in _inside.get():
-            raise Error("SDK-0205", "this task has a transaction of the database open, and would wait for it forever")
+        if any(each._holds_up and each._database is self for each in _inside.get()):
+            raise Error(
+                "SDK-0205", "this task, or the one that began it, has a transaction of the database open, and would wait"
+                " for it forever")
 
     async def execute(self, statement: str, arguments: Mapping[str, Any] | None = None, /, **named: Any) -> Result:
         """Executes one statement of DQL. A write is on the disk when this returns."""
         body = functools.partial(self._sync.execute, statement, arguments, **named)
-        if statement.lstrip()[:6].upper() == "SELECT":
+        if isinstance(statement, str) and statement.lstrip()[:6].upper() == "SELECT":
             return await self._run(body)
         self._check_not_inside()
         return await self._run_waiting(body)
@@ -305,6 +323,7 @@ class Database:
             observation.close()
         if self._opened is not None and not self._opened.closed:
             await self._run_on(None, self._opened.close)
+        self._is_closed = True
         for threads in (self._threads, self._writers):
             threads.shutdown(wait=False)
 
@@ -339,8 +358,8 @@ def open(
     a coroutine runs on the loop, see `Database.on_login`."""
     async def body(opened: Database) -> _database.Database:
         given = login if login is None or isinstance(login, tuple) else _on_loop(opened, login)
-        return await opened._run_waiting(lambda: _database.open(
-            path, database=database, server=server, login=given, key=key, nearby=nearby))
+        return await _kept(opened._run_waiting(lambda: _database.open(
+            path, database=database, server=server, login=given, key=key, nearby=nearby)))
 
     return Database(body)
 

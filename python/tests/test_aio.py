@@ -50,6 +50,84 @@ class Asynchronous(DatabaseTest):
         db, seen = asyncio.run(main())
         self.assertEqual([(database, len(rows)) for database, rows in seen], [(db, 0)])
 
+    def test_a_task_begun_in_a_transaction_writes_once_that_has_ended(self):
+        async def body(db):
+            goes_on = asyncio.Event()
+
+            async def write(number):
+                await goes_on.wait()
+                return (await db.execute("INSERT INTO c DOCUMENTS (:d)", d={"_id": number})).mutated_ids
+
+            async with db.transaction() as transaction:
+                await transaction.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+                later = asyncio.create_task(write(2))
+                # A task that it waits for would wait for its end.
+                goes_on.set()
+                with self.assertRaises(mimeo.Error) as raised:
+                    await asyncio.create_task(write(3))
+                self.assertEqual(raised.exception.code, "SDK-0205")
+                self.assertIsInstance(await asyncio.gather(later, return_exceptions=True), list)
+                goes_on.clear()
+                later = asyncio.create_task(write(4))
+            goes_on.set()
+            return await later
+
+        self.assertEqual(self.run_async(body), [4])
+
+    def test_a_transaction_ends_also_in_another_task_than_it_began_in(self):
+        async def body(db):
+            transaction = db.transaction()
+            await asyncio.create_task(transaction.__aenter__())
+            await transaction.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            await transaction.__aexit__(None)
+            return (await db.execute("INSERT INTO c DOCUMENTS ({'_id': 2})")).mutated_ids
+
+        self.assertEqual(self.run_async(body), [2])
+
+    def test_a_cancelled_opening_leaves_the_directory_free(self):
+        async def main():
+            logins = []
+            db = mimeo.aio.open(self.path, login=logins.append, server="http://127.0.0.1:1")
+            opening = asyncio.create_task(db._open())
+            while not db._writers._threads:
+                await asyncio.sleep(0)
+            opening.cancel()
+            await asyncio.gather(opening, return_exceptions=True)
+            await db.close()
+            db._writers.shutdown()
+
+        asyncio.run(asyncio.wait_for(main(), SECONDS))
+        self.open().close()
+
+    def test_a_database_or_transaction_that_is_not_open_yet_says_so(self):
+        async def body(db):
+            unopened = mimeo.aio.open(self.directory / "other")
+            for call in (unopened.execute("SELECT * FROM c"), db.transaction().execute("SELECT * FROM c"),
+                         db.transaction().rollback()):
+                with self.assertRaises(mimeo.ClosedError) as raised:
+                    await call
+                self.assertEqual(raised.exception.code, "PYTHON-0104")
+            await unopened.close()
+            with self.assertRaises(mimeo.ClosedError):
+                await unopened
+            for statement in (None, b"SELECT * FROM c"):
+                with self.assertRaises(mimeo.ArgumentError):
+                    await db.execute(statement)
+
+        self.run_async(body)
+
+    def test_all_loops_over_a_closed_observation_end(self):
+        async def body(db):
+            observation = db.observe("SELECT * FROM c")
+            await observation.__anext__()
+            waiting = [asyncio.create_task(observation.__anext__()) for _ in range(3)]
+            await asyncio.sleep(0)
+            observation.close()
+            ended = await asyncio.gather(*waiting, return_exceptions=True)
+            self.assertEqual([type(each) for each in ended], [StopAsyncIteration] * 3)
+
+        self.run_async(body)
+
     def test_two_tasks_add_in_turns(self):
         async def body(db):
             await db.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 0})")
