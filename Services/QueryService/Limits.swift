@@ -5,6 +5,11 @@ import ServiceKit
 public enum Limits {
     /// Largest body of a request: a statement with arguments for documents of the hard limit.
     public static let requestBytes = 12 * 1_048_576
+    /// The groups of an import: so many lines that a commit costs little for each, and no more bytes than
+    /// others wait for while they are stored. A line is as long as the body of a request.
+    static let importGroups = BodyLines.Bounds(lines: 1_000, bytes: 1 << 20, lineBytes: requestBytes)
+    /// Warnings of an import, of all its groups.
+    static let importWarnings = 16
     /// Most statements of one transaction.
     public static let transactionStatements = 1_000
     /// Statements of a transaction that a list of statements shows.

@@ -139,13 +139,18 @@ public final class QueryServicePart: ServicePart {
             log: log, authenticator: authenticator, projection: { [self] in try await projection(of: $0) }
         ).mount(on: &mount)
         ObserveRoutes(feeds: feeds, observations: observations, statements: statements).mount(on: &mount)
+        @Sendable func execute(
+            _ statement: ExecuteRequest, _ identity: Identity, _ evaluation: Evaluation,
+            after minimum: Offset?
+        ) async throws -> ExecuteAnswer {
+            let call = Call(isStrict: false, identity: identity, minimum: minimum, evaluation: evaluation)
+            return try await evaluated(statement, call)
+        }
+        ImportRoute(feeds: feeds) { try await execute($0, $1, $2, after: nil) }.mount(on: &mount)
         LegacyRoutes(
             pool: pool,
-            execute: { [self] statement, request, identity, evaluation in
-                let minimum = try ExecuteRequest.transactionID(request.headers)
-                return try await evaluated(
-                    statement,
-                    Call(isStrict: false, identity: identity, minimum: minimum, evaluation: evaluation))
+            execute: {
+                try await execute($0, $2, $3, after: try ExecuteRequest.transactionID($1.headers))
             }, identity: { [self] in try await identity(of: $0) }
         ).mount(on: &mount)
         mount.background("lag") { [self] in try await watchLag() }

@@ -215,6 +215,7 @@ enum AuthorizationMatrix {
         .init(
             route: "DELETE /api/v1/collections/:collection/documents/:id",
             cells: "401 401 200 403 403 403 200 200 401"),
+        .init(route: "POST /api/v5/store/import", cells: "401 401 400 400 400 400 400 400 401"),
         .init(route: "POST /api/v5/store/observe", cells: "401 401 400 400 400 400 400 400 401"),
         .init(route: "GET /api/v5/store/observe", cells: "401 401 400 400 400 400 400 400 401"),
         .init(route: "GET /api/v5/changes", cells: "401 401 200 200 200 200 200 200 401"),

@@ -84,6 +84,7 @@ struct MeterRegisterTests {
         "POST /api/v5/attachments/uploads": .bytes,
         "POST /api/v5/attachments/uploads/:upload": .bytes,
         "POST /api/v5/store/execute": .statement,
+        "POST /api/v5/store/import": .stream,
         "POST /api/v5/store/observe": .stream,
     ]
 

@@ -12,12 +12,12 @@ TOOLS = ("openapi-python-client==0.29.1", "schemathesis==4.32.5")
 CHECKS = ("not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance")
 # Streams without an end, what would end the test's own server, logins or database, and what would fill its log.
 LEFT_OUT = "observe|_ditto/sync|drain|sealing-key|truncations|erasures|log-level"
-# How a piece of an upload goes into a request: as it is.
+# How a piece of an upload goes into a request, and lines of JSON: as they are.
 HOOKS = """
 import schemathesis
 
 
-@schemathesis.serializer("application/offset+octet-stream")
+@schemathesis.serializer("application/offset+octet-stream", "application/x-ndjson")
 def piece(context, value):
     return value if isinstance(value, bytes) else str(value).encode()
 """

@@ -16,6 +16,7 @@ from system_test import SystemTest
 
 OBSERVE = "/api/v5/store/observe"
 CHANGES = "/api/v5/changes"
+IMPORT = "/api/v5/store/import?statement=INSERT+INTO+c+DOCUMENTS+(:documents)+ON+ID+CONFLICT+DO+NOTHING"
 LINES = {"Accept": "application/x-ndjson"}
 
 
@@ -284,8 +285,68 @@ class LargeAnswers(OneServer):
         self.assertTrue(self.server.process.is_running)
 
 
+def lines(count, padding=0):
+    """The lines of so many documents, in pieces of a hundred."""
+    text = "x" * padding
+    for first in range(0, count, 100):
+        yield "".join(f'{{"_id":{n},"t":"{text}"}}\n' for n in range(first, min(first + 100, count))).encode()
+
+
+def send_lines(server, body):
+    """The answer to an import of a body that is made as it is sent."""
+    return server.request("POST", IMPORT, body, server.authorization(), 600)
+
+
+class Imports(OneServer):
+    def test_the_memory_of_an_import_is_that_of_a_group(self):
+        before, count = resident(self.server), pick(20_000, 300_000)
+        answer = send_lines(self.server, lines(count, 1_000))
+        self.assertEqual((answer.status, answer.json["lines"], answer.json["documents"]), (200, count, count))
+        self.assertEqual(self.server.count("c"), count)
+        if IS_DEEP:
+            self.assertLess(resident(self.server) - before, 128 << 20)
+
+    def test_an_import_that_broke_off_is_sent_again(self):
+        head = (f"POST {IMPORT} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.server.access_token}\r\n"
+                "Content-Length: 100000000\r\n\r\n").encode()
+        with socket.create_connection(self.server.address, timeout=60) as client:
+            client.sendall(head + b"".join(lines(2_500)))
+            until(lambda: self.server.count("c") >= 1_000, 60, "a group")
+        answer = send_lines(self.server, lines(5_000))
+        self.assertEqual((answer.status, answer.json["lines"]), (200, 5_000))
+        self.assertEqual(self.server.count("c"), 5_000)
+
+    def test_a_server_that_is_killed_has_whole_groups_of_it(self):
+        sent = threading.Event()
+
+        def body():
+            for number, piece in enumerate(lines(100_000)):
+                if number == 100:
+                    until(lambda: self.server.count("c") >= 5_000, 60, "five groups")
+                    self.server.kill()
+                    sent.set()
+                yield piece
+
+        with self.assertRaises(OSError):
+            send_lines(self.server, body())
+        self.assertTrue(sent.is_set())
+        self.server.start()
+        stored = self.server.count("c")
+        self.assertTrue(stored >= 5_000 and stored % 1_000 == 0, stored)
+        self.assertEqual(self.server.count("c", f"_id < {stored}"), stored)
+        self.assertEqual(send_lines(self.server, lines(12_000)).json["lines"], 12_000)
+        self.assertEqual(self.server.count("c"), 12_000)
+
+
 class BehindNginx(SystemTest):
     """Four processes: nothing is held back on the way."""
+
+    def test_lines_that_come_in(self):
+        server = FourProcesses(self.workspace).start()
+        answer = send_lines(server, lines(3_000))
+        self.assertEqual((answer.status, answer.json["lines"], answer.json["transactionId"]), (200, 3_000, 3))
+        wrong = send_lines(server, iter([b'{"_id":3000}\n', b"7\n", *lines(10_000)]))
+        self.assertEqual((wrong.status, wrong.json["lines"], wrong.json["error"]["inputLine"]), (400, 1, 2))
 
     def test_streams(self):
         server = FourProcesses(self.workspace).start()

@@ -224,10 +224,12 @@ actor Projection {
 
     /// Parses and analyzes a statement; a long one in a turn of its own, as each of those that are long
     /// together.
-    private nonisolated func prepare(
-        _ text: String, isLong: Bool, _ evaluation: Evaluation
+    nonisolated func prepare(
+        _ text: String, isLong: Bool? = nil, _ evaluation: Evaluation
     ) async throws -> PreparedStatement {
-        guard isLong else { return try statements.prepare(text) }
+        guard isLong ?? (text.utf8.count > Limits.plainStatementBytes) else {
+            return try statements.prepare(text)
+        }
         let statements = statements
         return try await evaluation.run {
             let statement = try evaluation.preparing { try statements.prepare(text) }

@@ -52,23 +52,11 @@ public struct ReceivedBody: Sendable {
         }
         return try await evaluation.run {
             try evaluation.held.grow(by: Limits.readBodyWeight * bytes.readableBytes)
-            var refusal: (any Error)?
-            let bounds = ParsingBounds(values: Limits.bodyValues) { values in
-                do {
-                    if let reason = evaluation.interruption() { throw DQLError.interrupted(reason) }
-                    try evaluation.held.grow(by: values * Limits.valueBytes)
-                } catch {
-                    refusal = error
-                }
-                return refusal == nil
+            let members = try evaluation.reading { (bounds) throws(RequestObject.Malformed) in
+                try RequestObject(value(within: bounds), known: known).members
             }
-            do throws(RequestObject.Malformed) {
-                let members = try RequestObject(value(within: bounds), known: known).members
-                evaluation.leave(members)
-                return members
-            } catch {
-                throw refusal ?? error.reported
-            }
+            evaluation.leave(members)
+            return members
         }
     }
 
@@ -77,6 +65,32 @@ public struct ReceivedBody: Sendable {
         return isCBOR
             ? try RequestObject.value(ofCBOR: plain, within: bounds)
             : try RequestObject.value(ofJSON: plain, within: bounds)
+    }
+}
+
+extension Evaluation {
+    /// Reads a text of many values on the thread of a turn, and holds the memory of the values as they are
+    /// made.
+    /// - Throws: the errors of `body`, those with a code of their own as that; `cancelled` and `timeout` when
+    ///   the evaluation ends; `SRV-0430`, `SRV-0503`.
+    func reading<Result>(
+        _ body: (ParsingBounds) throws(RequestObject.Malformed) -> Result
+    ) throws -> Result {
+        var refusal: (any Error)?
+        let bounds = ParsingBounds(values: Limits.bodyValues) { [self] values in
+            do {
+                if let reason = interruption() { throw DQLError.interrupted(reason) }
+                try held.grow(by: values * Limits.valueBytes)
+            } catch {
+                refusal = error
+            }
+            return refusal == nil
+        }
+        do throws(RequestObject.Malformed) {
+            return try body(bounds)
+        } catch {
+            throw refusal ?? error.reported
+        }
     }
 }
 

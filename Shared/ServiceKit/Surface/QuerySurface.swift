@@ -5,7 +5,7 @@ extension Surface {
     static let statements: [RouteDescription] =
         [
             execute("v5", "executeStatement"), execute("v4", "executeStatementStrictly"),
-            observe(.post), observe(.get), changes, history, conflicts, conflictsOfDocument,
+            importing, observe(.post), observe(.get), changes, history, conflicts, conflictsOfDocument,
         ] + requests
 
     private static let point: Schema = .either([.whole(from: 0), .text])

@@ -85,7 +85,7 @@ public enum Surface {
                 .always("transactionId", .whole(from: 0), "The log's offset after the transaction."),
                 .always("results", .list(.named("Envelope")), "One for each statement."),
             ])
-        ), ("Change", .members(change)),
+        ), ("ImportAnswer", .members(importAnswer)), ("Change", .members(change)),
         ("ObserveEvent", .members(observeEvent)),
         ("History", .members(historyMembers)),
     ]
