@@ -6,7 +6,10 @@ import dataclasses
 import gzip
 import itertools
 import json
+import time
 from urllib.parse import quote
+
+import cbor2
 
 EXECUTE = "/api/v5/store/execute"
 FIND = "/api/v4/store/find"
@@ -16,6 +19,17 @@ REGEX = "regexp_like(repeat(s, 2000), '(a|b|ab)*c(d?){30}[^x]{40}y')"
 PAIRS = "ANY p IN :l SATISFIES (ANY q IN :l SATISFIES p + q < 0 END) END"
 JSON_TYPE = {"Content-Type": "application/json"}
 CBOR_TYPE = {"Content-Type": "application/cbor"}
+
+
+@dataclasses.dataclass
+class Place:
+    """Where the doors are."""
+
+    database: str
+    attachment: str
+    """The id of an attachment of some megabytes that everybody may read."""
+    provider: str
+    """A provider of logins whose webhook never answers."""
 
 
 @dataclasses.dataclass
@@ -33,6 +47,12 @@ class Door:
     """True for a credential that may write too, below a collection of its own."""
     begins: bytes = b""
     """Bytes that begin a request which never ends, in place of a request; KEY in them stands for the credential."""
+    repeats: bytes = b""
+    """Bytes that follow without end, once the server has greeted after `begins`."""
+    is_admin: bool = False
+    """True for an operator's credential."""
+    uploads: int = 0
+    """Of a session of sync instead of a request: it writes texts of so many bytes, without end."""
     is_known: bool = False
     """True for those that were found open once."""
     subscriptions: tuple = ()
@@ -145,6 +165,14 @@ def of_rows():
     yield Door("distinct large values", "memory", 8, execute("SELECT DISTINCT repeat(s, 100) || `_id` AS x FROM big"))
     yield Door("lists of lists", "memory", 8, execute(
         "SELECT ARRAY (ARRAY p * q FOR q IN :l END) FOR p IN :l END AS x FROM big LIMIT 50", l=list(range(400))))
+    large = "repeat('abcdefgh', 600000)"
+    yield Door("many large values of a row", "memory", 8, execute(
+        "SELECT " + ", ".join(f"{large} || '{number}' AS x{number}" for number in range(400)) + " FROM honest"))
+    yield Door("many large elements of a list", "memory", 8, execute(
+        f"SELECT ARRAY {large} || p FOR p IN :l END AS x FROM honest", l=[f"{number}" for number in range(400)]))
+    yield Door("a condition on many large elements", "memory", 8, execute(
+        f"SELECT COUNT(*) AS n FROM honest WHERE array_length(ARRAY {large} || p FOR p IN :l END) = 1",
+        l=[f"{number}" for number in range(400)]))
     yield Door("a join without a key", "time", 8, execute("SELECT COUNT(*) AS n FROM big a JOIN big b ON a.n < b.n"))
     yield Door("a text without end", "memory", 8, execute(
         "SELECT COUNT(*) AS n FROM big WHERE repeat(repeat(s, 1000), 40) LIKE '%a%b%z'"))
@@ -288,8 +316,6 @@ def of_wire():
     fields = {f"X-Field-{number}": "v" * 400 for number in range(240)}
     host = b"Host: localhost\r\n"
     key = b"Authorization: Bearer KEY\r\n"
-    upgrade = (b"GET /_ditto/sync HTTP/1.1\r\n" + host + key + b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
-               b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
     point = json.dumps({"statement": "SELECT * FROM big WHERE _id = '0-1'"}).encode()
     one = (b"POST /api/v5/store/execute HTTP/1.1\r\n" + host + key
            + b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(point) + point)
@@ -304,14 +330,82 @@ def of_wire():
     yield Door("trailers", "time", 32, post(LOGIN, trailers, {"Transfer-Encoding": "chunked"}), anonymous=True)
     yield Door("large heads", "time", 32, get("/health", fields), anonymous=True)
     yield Door("reads that do not wait for each other", "time", 16, (), begins=one * 5_000)
-    yield Door("pings of a WebSocket", "time", 16, (), begins=upgrade + (b"\x89\xfd" + bytes(4 + 125)) * 20_000)
+    yield Door("pings of a WebSocket", "time", 16, (), begins=upgrade() + (b"\x89\xfd" + bytes(4 + 125)) * 20_000)
     yield Door("fragments of a WebSocket", "memory", 16, (),
-               begins=upgrade + b"\x02\x81" + bytes(5) + (b"\x00\x81" + bytes(5)) * 100_000)
+               begins=upgrade() + b"\x02\x81" + bytes(5) + (b"\x00\x81" + bytes(5)) * 100_000)
     yield Door("lines of everything", "time", 16, execute(
         "SELECT * FROM big ORDER BY n DESC", {"Accept": "application/x-ndjson"}))
 
 
-def doors():
+def upgrade():
+    """The head of a WebSocket of a session."""
+    return (b"GET /_ditto/sync HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nConnection: Upgrade\r\n"
+            b"Upgrade: websocket\r\nSec-WebSocket-Protocol: mimeo.sync.1\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+
+
+def sent(frame):
+    """A frame of a session, as a message of a WebSocket."""
+    data = cbor2.dumps(frame, canonical=True)
+    size = len(data)
+    length = (bytes([0x80 + size]) if size < 126 else b"\xfe" + size.to_bytes(2, "big") if size < 1 << 16
+              else b"\xff" + size.to_bytes(8, "big"))
+    return b"\x82" + length + bytes(4) + data
+
+
+def of_sessions(place):
+    """Sessions that send without end what costs them nothing."""
+    hello = {0: 1, 1: 3, 2: place.database, 3: "", 4: int(time.time() * 1_000), 5: 1 << 22, 6: [], 16: True}
+    opened = upgrade() + sent(hello)
+    pieces = b"".join(
+        sent({0: 13, 1: False, 2: bytes(4_096), 3: name * 8, 4: 4_096 * number})
+        for name in (b"a", b"b") for number in range(500))
+    yield Door("pieces of messages without end", "memory", 16, (), begins=opened, repeats=pieces)
+    yield Door("wants of documents that are not there", "time", 16, (), begins=opened, repeats=sent(
+        {0: 10, 1: [["big", cbor2.dumps(f"none {number}")] for number in range(1_000)]}))
+    yield Door("uploads of a session", "time", 8, (), writes=True, uploads=100_000)
+    yield Door("uploads of a session that may write nothing", "time", 8, (), uploads=100_000)
+
+
+def of_files(place):
+    """Parts of attachments, and attachments in parts."""
+    path = f"/api/v5/attachments/{place.attachment}"
+    numbers = itertools.count(1)
+    huge = "9" * 30_000
+    spellings = [f"bytes={huge}-{huge}", f"bytes=-{huge}", f"bytes=0-{huge}", "bytes=-1", f"bytes={huge}", "bytes=1-0"]
+    ranges = {
+        "many ranges of a byte": ",".join(f"{2 * number}-{2 * number}" for number in range(5_000)),
+        "ranges that overlap": ",".join(f"0-{number}" for number in range(1_000_000, 1_006_000)),
+    }
+    for name, text in ranges.items():
+        yield Door(name, "time", 16, get(path, {"Range": "bytes=" + text}))
+    yield Door("a range of a byte, each another one", "time", 64, lambda: get(
+        path, {"Range": f"bytes={next(numbers)}-{next(numbers)}"}))
+    yield Door("ranges of huge numbers", "time", 32, lambda: get(
+        path, {"Range": spellings[next(numbers) % len(spellings)]}))
+    yield Door("attachments that nobody reads", "memory", 64, get(path), reads=False)
+    yield Door("fragments of uploads", "disk", 16, post(
+        "/api/v5/attachments/upload", b"1\r\nx\r\n" * 200_000 + b"0\r\n\r\n",
+        {"Content-Type": "application/octet-stream", "Transfer-Encoding": "chunked"}), writes=True)
+
+
+def of_operators(place):
+    """Logins at a webhook that hangs, and lists of operators, asked for by one or by nobody."""
+    login = json.dumps({"databaseID": place.database, "provider": place.provider, "token": "t"})
+    audit = "/admin/auth/audit"
+    where = quote("regexp_like(repeat(action, 2000), '(a|b|ab)*c(d?){30}[^x]{40}y')")
+    yield Door("logins that hang", "threads", 300, post(LOGIN, login), anonymous=True)
+    yield Door("logins that hang, given up", "threads", 200, post(LOGIN, login), anonymous=True, reads=False)
+    yield Door("a filter of the audit", "time", 16, get(f"{audit}?where={where}"), is_admin=True)
+    yield Door("a long filter of the audit", "time", 8, post(audit, json.dumps(
+        {"statement": f"SELECT * FROM audit WHERE {terms('OR', '=', 4_500)}"})), is_admin=True)
+    yield Door("accounts by a long text", "time", 32, get(
+        f"/admin/auth/databases/{place.database}/accounts?match=" + "a" * 60_000), is_admin=True)
+    yield Door("a filter of the audit, by nobody", "time", 32, get(f"{audit}?where={where}"), anonymous=True)
+
+
+def doors(place):
     found = [dataclasses.replace(door, is_known=True) for door in known()]
     return found + [*of_text(), *of_rows(), *of_streams(), *of_frames(), *of_writes(),
-                    *of_connections(), *of_other_each_time(), *of_wire()]
+                    *of_connections(), *of_other_each_time(), *of_wire(),
+                    *of_sessions(place), *of_files(place), *of_operators(place)]

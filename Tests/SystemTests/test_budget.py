@@ -17,13 +17,13 @@ import sys
 import threading
 import time
 
-from budget_doors import doors
 from mimeo_harness import SEED, OneProcess, deep_only, pick, until, use_packages
 from system_test import SystemTest, report
 
 use_packages()
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "Conformance"))
 
+from budget_doors import Place, doors  # noqa: E402
 from wire_peer import WirePeer  # noqa: E402
 
 EVERYTHING = {"everything": True, "queriesByCollection": {}}
@@ -89,6 +89,10 @@ class Attacker(threading.Thread):
         if self._door.begins:
             with contextlib.closing(socket.create_connection(self._address, timeout=60)) as self._socket:
                 self._socket.sendall(self._door.begins.replace(b"KEY", self._key.encode()))
+                if self._door.repeats:
+                    self._greeted()
+                    while not self._stopping.is_set():
+                        self._socket.sendall(self._door.repeats)
                 self._stopping.wait()
             return
         request = self._door.request
@@ -110,6 +114,15 @@ class Attacker(threading.Thread):
             while answer.read(1 << 20):
                 pass
 
+    def _greeted(self):
+        """Waits for the first frame after the answer to the upgrade."""
+        answer = b""
+        while not answer.partition(b"\r\n\r\n")[2]:
+            piece = self._socket.recv(4_096)
+            if not piece:
+                raise ConnectionError(answer)
+            answer += piece
+
     def stop(self):
         """Hangs up, whatever it waits for."""
         self._stopping.set()
@@ -119,7 +132,7 @@ class Attacker(threading.Thread):
 
 
 class Subscriber(threading.Thread):
-    """A session of sync with a door's subscriptions, until it is told to stop."""
+    """A session of sync with a door's subscriptions or uploads, until it is told to stop."""
 
     def __init__(self, server, door, key):
         super().__init__(daemon=True)
@@ -136,6 +149,8 @@ class Subscriber(threading.Thread):
         peer = await WirePeer(self._server.origin, self._server.database, self._server.token).connect(self._key)
         for statement, arguments in self._door.subscriptions:
             await peer.subscribe(statement, arguments)
+        while self._door.uploads and not self._stopping.is_set():
+            await peer.write("theirs", f"s{peer.sequence % 50}", {"t": "t" * self._door.uploads})
         while not self._stopping.is_set():
             await asyncio.sleep(0.05)
         peer.cut()
@@ -146,7 +161,7 @@ class Subscriber(threading.Thread):
 
 
 class BudgetTest(SystemTest):
-    seconds = 1_800
+    seconds = 2_400
 
     def setUp(self):
         super().setUp()
@@ -164,6 +179,8 @@ class BudgetTest(SystemTest):
                 {"d": {"_id": "x", "t": f"{number % 10}" * 4_000_000}})
         self.reader = self.api_key(self.victim, "attacker", NOTHING)
         self.writer = self.api_key(self.victim, "writer", OWN)
+        self.operator = (self.victim.data / "auth" / "admin.token").read_text().strip()
+        self.place = Place(self.victim.database, self.attachment(), self.hanging_provider())
         self.probes = [Probe(server, self.api_key(server, "honest", EVERYTHING))
                        for server in (self.victim, self.control)]
         for probe in self.probes:
@@ -179,6 +196,23 @@ class BudgetTest(SystemTest):
             self.admin(server))
         self.assertEqual(answer.status, 201, answer.body)
         return answer.json["key"]
+
+    def attachment(self):
+        """The id of one of eight megabytes, in a document that everybody may read."""
+        stored = self.victim.upload(random.Random(SEED).randbytes(8_000_000)).json
+        self.victim.execute("INSERT INTO COLLECTION files (file ATTACHMENT) DOCUMENTS (:d)", {
+            "d": {"_id": "f", "file": {**stored, "metadata": {}}}})
+        return stored["id"]
+
+    def hanging_provider(self):
+        """A provider of the victim's whose webhook takes connections, and never answers."""
+        webhook = socket.create_server(("127.0.0.1", 0), backlog=1_024)
+        self.addCleanup(webhook.close)
+        answer = self.victim.request(
+            "POST", f"/admin/auth/databases/{self.victim.database}/providers",
+            {"name": "hangs", "webhookUrl": f"http://127.0.0.1:{webhook.getsockname()[1]}/"}, self.admin(self.victim))
+        self.assertEqual(answer.status, 201, answer.body)
+        return "hangs"
 
     def resident(self):
         status = pathlib.Path(f"/proc/{self.victim.process.pid}/status").read_text()
@@ -202,9 +236,9 @@ class BudgetTest(SystemTest):
         """Returns what the door broke; empty if nothing."""
         for probe in self.probes:
             probe.round()
-        attackers = [Subscriber(self.victim, door, self.reader) if door.subscriptions
-                     else Attacker(self.victim.address, door, self.writer if door.writes else self.reader)
-                     for _ in range(door.count)]
+        key = self.operator if door.is_admin else self.writer if door.writes else self.reader
+        attackers = [Subscriber(self.victim, door, key) if door.subscriptions or door.uploads
+                     else Attacker(self.victim.address, door, key) for _ in range(door.count)]
         for attacker in attackers:
             attacker.start()
         end, peak = time.monotonic() + DOOR_SECONDS, 0
@@ -242,9 +276,9 @@ class BudgetTest(SystemTest):
 
 class Doors(BudgetTest):
     def test_a_sample_of_the_doors(self):
-        drawn = random.Random(SEED).sample(doors(), SAMPLE)
+        drawn = random.Random(SEED).sample(doors(self.place), SAMPLE)
         self.open_all(drawn)
 
     @deep_only("a tenth of the doors, drawn anew in each run")
     def test_all_doors(self):
-        self.open_all(doors())
+        self.open_all(doors(self.place))
