@@ -168,6 +168,22 @@ struct ServerTargetTests {
         #expect(try database(["--database", "d"], environment) == "d")
     }
 
+    @Test(
+        "the data folder of a server and the copies in it are no peer's store; a folder beside them is one",
+        arguments: [("log.sqlite", "system"), ("log.sqlite", "replicator/d"), ("server.json", "query/d")])
+    func folderOfServer(file: String, copy: String) throws {
+        try withTemporaryDirectory { folder in
+            try Data().write(to: folder.appendingPathComponent(file))
+            for path in [folder.path, "\(folder.path)/", "\(folder.path)/\(copy)"] {
+                #expect { try StoreFolder.check(path) } throws: { error in
+                    (error as? MimeoError)?.code == .storeUnusable && "\(error)".contains("a server keeps")
+                }
+            }
+            try StoreFolder.check("\(folder.path)/peer-a")
+            try StoreFolder.check("\(folder.path)/stores/system")
+        }
+    }
+
     @Test("the command line's key or token wins over the environment's, and two of one rank are an error")
     func keys() async throws {
         let server = try ServerTarget.parse(server)

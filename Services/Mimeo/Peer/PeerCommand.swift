@@ -112,6 +112,7 @@ extension Ditto {
     static func openAlone(
         of databaseID: String, in store: String, connect: DittoConfigConnect
     ) async throws -> Ditto {
+        try StoreFolder.check(store)
         do {
             return try await Ditto.openAlone(
                 config: DittoConfig(

@@ -22,6 +22,7 @@ struct LocalRunner: StatementRunner {
     /// - Parameter database: the database that it has to be of; nil for any.
     /// - Throws: `CLI-0201`, `CLI-0202`.
     init(store: String, database: String? = nil) async throws {
+        try StoreFolder.check(store)
         let directory = URL(fileURLWithPath: store, isDirectory: true)
         do {
             guard let database else {
