@@ -26,6 +26,18 @@ struct StrangerTests {
         return reason
     }
 
+    @Test("a peer that never logged in is told that it lacks a certificate, for a link is no request")
+    func withoutCertificate() throws {
+        let security = LinkSecurity(databaseID: "boats", nowSeconds: { 0 }) {
+            MeshCredentials(key: Self.key, certificate: nil, authority: .database(KeySet()))
+        }
+        #expect {
+            _ = try security.tls()
+        } throws: { error in
+            "\(error)".hasPrefix("AUTH-0109: this peer has no certificate")
+        }
+    }
+
     @Test("a port that takes WebSockets, named as one of TCP", arguments: [true, false], [true, false])
     func webSocketListener(isSecure: Bool, listenerIsSecure: Bool) async throws {
         let there = peer("there", isSecure: listenerIsSecure)

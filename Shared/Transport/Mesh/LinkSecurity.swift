@@ -89,7 +89,10 @@ final class LinkSecurity: Sendable {
     func tls() throws -> LinkTLS? {
         let own = try credentials()
         if case .none = own.authority { return nil }
-        guard let certificate = own.certificate else { throw IdentityError.missingToken }
+        guard let certificate = own.certificate else {
+            throw IdentityError(
+                .tokenMissing, "this peer has no certificate: a login at its server brings one")
+        }
         let ends = try own.authority.verify(
             certificate, databaseID: databaseID, nowSeconds: nowSeconds()
         ).expiresAtSeconds
