@@ -66,6 +66,25 @@ struct ObserveTests {
             body: ["statement": .string(statement), "args": arguments])
     }
 
+    @Test("a number that JSON cannot hold is null in a result and in a change, and a warning says so")
+    func unwritableNumbers() async throws {
+        try await QueryBench.run { _, client async throws in
+            _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'x': 1e308 * 10})")
+            let stream = try await open(client, "SELECT x FROM c ORDER BY _id")
+            var iterator = LineReader(stream)
+            let first = try #require(try await iterator.next())
+            #expect(first["items"] == [["x": .null]])
+            let warnings: Value = ["a row has inf, which JSON cannot hold: null stands in its place"]
+            #expect(first["warnings"] == warnings)
+            _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 2, 'x': 5})")
+            let plain = try #require(try await iterator.next())
+            #expect(plain["rows"] == [[1, ["x": 5]]] && plain["warnings"] == nil)
+            _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 3, 'x': 1e308 * 10})")
+            let change = try #require(try await iterator.next())
+            #expect(change["rows"] == [[2, ["x": .null]]] && change["warnings"] == warnings)
+        }
+    }
+
     @Test("the rows come first, then each change of them with indexes and the new rows")
     func changes() async throws {
         try await QueryBench.run { _, client async throws in

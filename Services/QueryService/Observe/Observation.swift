@@ -228,7 +228,7 @@ final class Observation: Sendable {
         func list(_ indexes: [Int]) -> Value { .array(indexes.map { .int(Int64($0)) }) }
         let changed = (difference.insertions + difference.updates).sorted()
         let rows = changed.map { Value.array([.int(Int64($0)), (try? now.rows[$0].value) ?? .null]) }
-        let value = ObjectValue([
+        var value = ObjectValue([
             (key: "event", value: "change"),
             (key: "transactionId", value: .int(Int64(clamping: now.offset.rawValue))),
             (key: "insertions", value: list(difference.insertions)),
@@ -237,6 +237,9 @@ final class Observation: Sendable {
             (key: "moves", value: .array(difference.moves.map { list([$0.from, $0.to]) })),
             (key: "rows", value: .array(rows)),
         ])
+        if let number = Value.array(rows).unwritableNumber {
+            value["warnings"] = ObserveStream.warnings(number)
+        }
         return JSONText.print(.object(value))
     }
 

@@ -177,7 +177,8 @@ struct ObserveStream: Sendable {
             let left = rest
             let part = try await turns.run { try Self.part(of: left, $0) }
             rest.removeFirst(part.count)
-            let end = rest.isEmpty ? "]}" : "],\"more\":true}"
+            let warnings = part.changed.map { ",\"warnings\":" + JSONText.print(Self.warnings($0)) } ?? ""
+            let end = rest.isEmpty ? "]\(warnings)}" : "]\(warnings),\"more\":true}"
             try await stream.add(
                 json: begin + part.text + end, event: "result", id: rest.isEmpty ? rows.offset : nil)
         } while !rest.isEmpty
@@ -185,19 +186,26 @@ struct ObserveStream: Sendable {
         return version
     }
 
-    /// The first rows as JSON: some more bytes than `Limits.resultPartBytes`, or all rows.
+    /// The first rows as JSON: some more bytes than `Limits.resultPartBytes`, or all rows; and the first of
+    /// their numbers that JSON cannot hold.
     private static func part(
         of rows: ArraySlice<KeptRow>, _ evaluation: Evaluation
-    ) throws -> (text: String, count: Int) {
+    ) throws -> (text: String, count: Int, changed: Double?) {
         var (text, count) = ("", 0)
+        var changed: Double?
         for row in rows where text.utf8.count <= Limits.resultPartBytes {
             try evaluation.checkEnd()
             if count > 0 { text += "," }
-            text += JSONText.print(try row.value)
+            let value = try row.value
+            text += JSONText.print(value)
+            changed = changed ?? value.unwritableNumber
             count += 1
         }
-        return (text, count)
+        return (text, count, changed)
     }
+
+    /// The member `warnings` of an event whose rows have a number that JSON cannot hold.
+    static func warnings(_ number: Double) -> Value { [.string(ExecuteAnswer.changed(number).text)] }
 
     private func close(_ reason: any HTTPReportable, to stream: inout StreamWriter) async throws {
         let value: Value = [

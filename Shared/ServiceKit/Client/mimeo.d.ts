@@ -40,6 +40,8 @@ export interface Observed {
   updates: number[];
   /** Pairs of an old and a new index. */
   moves: [number, number][];
+  /** Numbers that JSON cannot hold: null stands in their place. */
+  warnings: string[];
 }
 
 export interface Change {

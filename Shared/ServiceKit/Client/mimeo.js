@@ -41,6 +41,7 @@
  * @property {number[]} deletions Indexes in the old rows.
  * @property {number[]} updates Indexes in the new rows.
  * @property {[number, number][]} moves Pairs of an old and a new index.
+ * @property {string[]} warnings Numbers that JSON cannot hold: null stands in their place.
  */
 
 /**
@@ -229,10 +230,12 @@ export class Mimeo {
     let rows = [];
     /** @type {any[]} */
     let parts = [];
+    /** @type {string[]} */
+    let told = [];
     /** @type {number | undefined} */
     let offset;
     const open = (/** @type {AbortSignal} */ signal) => {
-      parts = [];
+      [parts, told] = [[], []];
       /** @type {Record<string, string>} */
       const headers = { Accept: "application/x-ndjson" };
       if (offset !== undefined) headers["Last-Event-ID"] = String(offset);
@@ -241,18 +244,19 @@ export class Mimeo {
     for await (const event of this.#lines(open, true, options)) {
       if (event.event === "result") {
         parts.push(...event.items);
+        told.push(...(event.warnings ?? []));
         if (event.more) continue;
-        const old = rows;
-        [rows, parts, offset] = [parts, [], event.transactionId];
+        const [old, warnings] = [rows, told];
+        [rows, parts, told, offset] = [parts, [], [], event.transactionId];
         yield {
           rows, transactionId: event.transactionId, insertions: [...rows.keys()],
-          deletions: [...old.keys()], updates: [], moves: [],
+          deletions: [...old.keys()], updates: [], moves: [], warnings,
         };
       } else if (event.event === "change") {
         rows = applied(rows, event);
         offset = event.transactionId;
-        const { insertions, deletions, updates, moves } = event;
-        yield { rows, transactionId: event.transactionId, insertions, deletions, updates, moves };
+        const { insertions, deletions, updates, moves, warnings = [] } = event;
+        yield { rows, transactionId: event.transactionId, insertions, deletions, updates, moves, warnings };
       } else if (event.event === "current") {
         offset = event.transactionId;
       }

@@ -53,6 +53,7 @@ extension Surface {
         .maybe("updates", .list(.whole(from: 0)), "Indexes in the new rows."),
         .maybe("moves", .list(.list(.whole(from: 0))), "Pairs of an old and a new index."),
         .maybe("rows", .list(.list(.anything)), "Pairs of a new index and the row, inserted or updated."),
+        .maybe("warnings", .list(.text), "Numbers that JSON cannot hold: null stands in their place."),
         .maybe("error", .object, "Code and message, of closed."),
     ]
 
