@@ -20,7 +20,7 @@ struct CanonicalFormTests {
     }
 
     @Test(
-        "documents",
+        "a document in a form that is not canonical is refused",
         arguments: [
             ("a varint in two bytes", [1, 0, 0x80, 0, 0, 1, 0, 0, 0, 0]),
             ("actors that do not ascend", [1, 0, 2] + actor + actor + time + time + [1, 0, 0, 0, 0]),
@@ -62,7 +62,7 @@ struct CanonicalFormTests {
     }
 
     @Test(
-        "values, inside a delta",
+        "a value in a form that is not canonical is refused within a delta",
         arguments: [
             ("a small integer in the long form", [3, 2]), ("an unknown tag", [0x09]),
             ("an unknown tag", [0x3F]),
@@ -83,7 +83,7 @@ struct CanonicalFormTests {
     }
 
     @Test(
-        "deltas",
+        "a delta in a form that is not canonical is refused",
         arguments: [
             ("unknown flags", [1, 2, 0, 0]), ("an own base at the stamp itself", [1, 1, 0, 0, 0]),
             ("a base before time zero", [1, 1, 10, 0, 0]),

@@ -41,7 +41,7 @@ struct CanonicalKindsTests {
     }
 
     @Test(
-        "counters",
+        "a counter in a form that is not canonical is refused",
         arguments: [
             ("nothing in it", [0, 0, 0]), ("a greatest stamp that is missing", [0, 0, 1, 8, 0x85]),
             ("a greatest stamp that is removed", [3, 0, 1, 9, 0x85]),
@@ -75,7 +75,7 @@ struct CanonicalKindsTests {
     }
 
     @Test(
-        "attachments",
+        "an attachment in a form that is not canonical is refused",
         arguments: [
             ("an attachment's flags without one", [0x41, 2, 0x85]),
             ("an attachment's flags without one", [0x81, 2, 0x85]),
@@ -106,7 +106,7 @@ struct CanonicalKindsTests {
     }
 
     @Test(
-        "deltas",
+        "a delta of counters and attachments in a form that is not canonical is refused",
         arguments: [
             ("a counter edit that does nothing", [8, 0]), ("unknown bits of a counter edit", [8, 0x10]),
             ("an amount that is no number", [8, 8, 0x40]), ("a RESTART that is no number", [8, 4, 0]),
@@ -123,7 +123,7 @@ struct CanonicalKindsTests {
     }
 
     @Test(
-        "seeds",
+        "a seed in a form that is not canonical is refused",
         arguments: [
             ("unknown flags", [1, 4, 0, 0]), ("a seed without presence", [1, 2, 0, 0, 0]),
             ("a seed that clears", [1, 2, 0, 3, 0]),

@@ -75,7 +75,7 @@ struct DiffTests {
         #expect(ascends, "seed \(seed)")
     }
 
-    @Test("a creation, a change, a removal and a conflict, with who and when")
+    @Test("a diff tells a creation, a change, a removal and a conflict, with who and when")
     func example() throws {
         let (alice, bob, carol) = (ActorID(1), ActorID(2), ActorID(3))
         let empty = Document()

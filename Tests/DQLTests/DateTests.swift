@@ -186,7 +186,7 @@ struct DateTests {
         #expect(DurationText.parse(text) == Int64(nanoseconds))
     }
 
-    @Test("other spellings of durations")
+    @Test("a duration is read with a fraction, with a sign, and as a bare zero")
     func durationSpellings() {
         #expect(DurationText.parse("1.5h") == 5_400_000_000_000)
         #expect(DurationText.parse("+1d") == 86_400_000_000_000)
@@ -196,7 +196,7 @@ struct DateTests {
     }
 
     @Test(
-        "texts that are no duration",
+        "a text that is no duration is refused",
         arguments: [
             "", "-", "1", "h", "1x", "1h-1m", "1..5s", ".s", "300000000h", "1h 1m", "٣s",
             "9223372036.9s9223372036s",

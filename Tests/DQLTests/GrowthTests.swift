@@ -69,7 +69,7 @@ struct GrowthTests {
         }
     }
 
-    @Test("parsing, binding and printing a statement", arguments: shapes)
+    @Test("parsing, binding and printing a statement take steps that grow with its length", arguments: shapes)
     func preparation(_ shape: Shape) throws {
         Self.expectLinear(
             try Self.sizes.map { size in
@@ -80,7 +80,9 @@ struct GrowthTests {
             })
     }
 
-    @Test("planning and executing one, with an index", arguments: shapes)
+    @Test(
+        "planning and executing a statement with an index take steps that grow with its length",
+        arguments: shapes)
     func planning(_ shape: Shape) throws {
         Self.expectLinear(
             try Self.sizes.map { size in
@@ -89,7 +91,7 @@ struct GrowthTests {
             }.map { $0 + 1 })
     }
 
-    @Test("a legacy query")
+    @Test("a legacy query is parsed in steps that grow with its length")
     func legacy() throws {
         Self.expectLinear(
             try Self.sizes.map { size in
@@ -98,7 +100,7 @@ struct GrowthTests {
             })
     }
 
-    @Test("the values of JSON and CBOR, each counted once")
+    @Test("each value of JSON and CBOR is counted once")
     func values() throws {
         for size in Self.sizes {
             let value = Value.object(
@@ -117,7 +119,7 @@ struct GrowthTests {
         }
     }
 
-    @Test("a pattern on a text, in checks")
+    @Test("a pattern asks whether to go on as often as the text is long")
     func patterns() throws {
         let statement = try PreparedStatement(
             "SELECT RAW regexp_like(:t, '(a|b|ab)*c[^x]{20}y') FROM system:dual")

@@ -52,7 +52,7 @@ struct IDConditionTests {
     }
 
     @Test(
-        "the same in the legacy language",
+        "a legacy condition that reads more than _id, or does not parse, is refused",
         arguments: [
             "color == 'red'", "_id == $args.id", "_id == 'a' && !deleted", "", "_id ==", "_id = 'a' x",
         ])

@@ -21,7 +21,7 @@ struct RegexTests {
         ("(a|ab)(c|bcd)$", "abcd", ""), ("(a*)*b", "b", ""), ("(|a)+$", "aaa", ""), ("(^a|b)c", "abc", ""),
     ]
 
-    @Test("patterns that match a part of a text", arguments: matching)
+    @Test("a pattern matches if it fits a part of a text", arguments: matching)
     func matches(_ pattern: String, _ text: String, _ flags: String) throws {
         #expect(try RegexPattern(pattern, flags: RegexFlags(flags)).matches(text))
         #expect(try RegexPattern(pattern, flags: RegexFlags(flags), isConstant: false).matches(text))
@@ -35,7 +35,7 @@ struct RegexTests {
         ("a(?i)b", "Ab", ""), ("(?i:a)b", "AB", ""), ("[a-c]", "d", ""), ("^.$", "ab", ""), ("ß", "SS", "i"),
     ]
 
-    @Test("patterns that do not", arguments: differing)
+    @Test("a pattern that fits no part of a text does not match it", arguments: differing)
     func differs(_ pattern: String, _ text: String, _ flags: String) throws {
         #expect(try !RegexPattern(pattern, flags: RegexFlags(flags)).matches(text))
         #expect(try !RegexPattern(pattern, flags: RegexFlags(flags), isConstant: false).matches(text))
@@ -107,7 +107,7 @@ struct SimilarPatternTests {
         #expect(try !SimilarPattern(pattern).matches(text))
     }
 
-    @Test("another escape character, or none")
+    @Test("a pattern of SIMILAR TO takes another escape character, or none")
     func escapes() throws {
         #expect(try SimilarPattern("a!%", escape: "!").matches("a%"))
         #expect(try !SimilarPattern("a!%", escape: "!").matches("ab"))
@@ -116,7 +116,7 @@ struct SimilarPatternTests {
     }
 
     @Test(
-        "invalid patterns",
+        "an invalid pattern of SIMILAR TO is refused with its place",
         arguments: [
             ("(a", 0), ("a)", 1), ("*", 0), ("a|?", 2), ("[a", 0), ("a+*", 2), ("{", 0), ("a\\", 2),
             ("[z-a]", 1),

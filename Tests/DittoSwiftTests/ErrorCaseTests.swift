@@ -29,7 +29,7 @@ struct ErrorCaseTests {
 
     private func name(_ body: () async throws -> Void) async -> String? { await caught(body)?.name }
 
-    @Test("statements and their arguments")
+    @Test("errors of statements and their arguments have the original's cases")
     func statements() async throws {
         try await withDitto { ditto in
             let store = ditto.store
@@ -52,7 +52,7 @@ struct ErrorCaseTests {
         }
     }
 
-    @Test("observers, subscriptions and transactions")
+    @Test("errors of observers, subscriptions and transactions have the original's cases")
     func registrations() async throws {
         try await withDitto { ditto in
             let store = ditto.store
@@ -91,7 +91,7 @@ struct ErrorCaseTests {
         }
     }
 
-    @Test("sizes and depths")
+    @Test("errors of sizes and depths have the original's cases")
     func values() async throws {
         try await withDitto { ditto in
             let large = ["t": String(repeating: "x", count: 6 * 1_048_576)]
@@ -123,7 +123,7 @@ struct ErrorCaseTests {
         }
     }
 
-    @Test("configurations and directories")
+    @Test("errors of configurations and directories have the original's cases")
     func opening() async throws {
         try await withTemporaryDirectory { directory in
             func open(_ change: (inout DittoConfig) -> Void) async -> String? {
@@ -159,7 +159,7 @@ struct ErrorCaseTests {
         }
     }
 
-    @Test("a locked directory, from an instance of this process")
+    @Test("a directory that this process has open already is refused with the original's case")
     func locked() async throws {
         try await withTemporaryDirectory { directory in
             let ditto = try await Ditto.openAlone(config: .local(directory))
@@ -172,7 +172,7 @@ struct ErrorCaseTests {
         }
     }
 
-    @Test("configurations that are to be read")
+    @Test("a configuration that cannot be read is refused with the original's case")
     func decoding() async throws {
         #expect(await name { _ = try DittoConfig(cborData: Data([0xFF])) } == "validationError.invalidCBOR")
         #expect(await name { _ = try DittoConfig(jsonData: Data("{".utf8)) } == "validationError.invalidJSON")
@@ -185,7 +185,7 @@ struct ErrorCaseTests {
         }
     }
 
-    @Test("logging in")
+    @Test("errors of logins have the original's cases")
     func authentication() async throws {
         try await withTemporaryDirectory { directory in
             let data = directory.appendingPathComponent("server").path

@@ -54,7 +54,7 @@ struct DoctorTests {
         #expect(abs(facts.clockDifferenceMilliseconds) < 2_000)
     }
 
-    @Test("rooms, clocks and backups")
+    @Test("the doctor tells a disk that fills, a clock of long ago and missing backups")
     func host() throws {
         let room = { (free: Int64) in
             FileChecks.room("/d", .init(freeBytes: free, totalBytes: 1_000)).map(\.code)

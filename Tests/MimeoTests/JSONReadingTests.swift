@@ -7,7 +7,7 @@ import Testing
 @Suite("Reading JSON")
 struct JSONReadingTests {
     @Test(
-        "an array, an object, or the only list of objects in an outer object",
+        "documents are read from an array, an object, or the only list of objects in an outer object",
         arguments: [
             (#"[{"a":1},{"a":2}]"#, 2, []), ("[]", 0, []), (#"{"3166-1":[{"a":1}]}"#, 1, ["CLI-W103"]),
             (#"{"_id":1,"tags":[]}"#, 1, ["CLI-W103"]), (#"{"a":1,"list":[1,2]}"#, 1, ["CLI-W103"]),

@@ -7,7 +7,7 @@ import Testing
 @Suite("SQLite log: damage is detected, named and never served")
 struct SQLiteDamageTests {
     @Test(
-        "a flipped bit in any column of an entry",
+        "a flipped bit in any column of an entry is told as damage at its offset",
         arguments: [
             "bytes = CAST(x'00' || substr(bytes, 2) AS BLOB)", "actor = actor + 1", "sequence = sequence + 1",
             "timestamp = timestamp | (1 << 40)", "hash = ~hash",
@@ -25,7 +25,7 @@ struct SQLiteDamageTests {
         }
     }
 
-    @Test("a missing entry")
+    @Test("a missing entry is told as damage at its offset")
     func missingEntry() async throws {
         try await withDamagedLog("DELETE FROM operations WHERE sequence = 5") { log in
             let damage = try await damage { _ = try await readAll(log, step: 100) }
@@ -37,7 +37,7 @@ struct SQLiteDamageTests {
     }
 
     @Test(
-        "a head that does not name the last entry",
+        "a head that does not name the last entry is damage, for readers and appends",
         arguments: ["head = 9", "head = 11", "hash = ~hash", "head = -1", "logID = x'00'"])
     func damagedHead(change: String) async throws {
         try await withDamagedLog("UPDATE databases SET \(change)") { log in
@@ -59,7 +59,7 @@ struct SQLiteDamageTests {
         }
     }
 
-    @Test("a log id that was exchanged")
+    @Test("a log id that was exchanged is damage")
     func exchangedIdentity() async throws {
         try await withDamagedLog("UPDATE databases SET logID = randomblob(16)") { log in
             let damage = try await damage { _ = try await readAll(log) }
@@ -68,7 +68,7 @@ struct SQLiteDamageTests {
         }
     }
 
-    @Test("a flipped bit anywhere in the file: an error, or the same entries, never others")
+    @Test("after a flipped bit anywhere in the file readers get an error, or the same entries, never others")
     func flippedAnywhere() async throws {
         try await withTemporaryPath { path in
             let log = try SQLiteOperationLog(path: path)
@@ -140,7 +140,7 @@ struct SQLiteDamageTests {
         }
     }
 
-    @Test("a file that was cut short")
+    @Test("a file that was cut short is damage")
     func truncatedFile() async throws {
         try await withTemporaryPath { path in
             let log = try SQLiteOperationLog(path: path)

@@ -54,7 +54,7 @@ struct IndexMaintenanceTests {
         #expect(try world.server.indexFaults() == [])
     }
 
-    @Test("through the publishing of a staged snapshot and a repair")
+    @Test("indexes are right after the publishing of a staged snapshot, and after a repair")
     func syncing() throws {
         try withPeer { replica, _ in
             try replica.createIndex("a", on: "a")

@@ -288,7 +288,7 @@ struct MergeTableTests {
             "the server's is not void", [.delta], [.server], [.here, .void, .based], [.refute, .apply]),
     ]
 
-    @Test("the table tells", arguments: merging + forgetting + void)
+    @Test("the table gives each story its effects", arguments: merging + forgetting + void)
     private func told(_ story: Story) {
         for came in story.came {
             for authority in story.by {

@@ -84,7 +84,7 @@ struct BroughtEntriesTests {
         }
     }
 
-    @Test("it reads nothing back")
+    @Test("entries that are brought in order are not read from the log again")
     func isBrought() async throws {
         try await following { bench in
             for sequence in 1...20 as ClosedRange<UInt64> {

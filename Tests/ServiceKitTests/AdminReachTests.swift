@@ -73,7 +73,7 @@ struct AdminReachTests {
         }
     }
 
-    @Test("addresses of this machine")
+    @Test("the addresses of this machine are those of loopback, in every spelling")
     func addresses() {
         for address in ["127.0.0.1", "127.255.0.9", "::1", "::ffff:127.0.0.1", "::FFFF:127.0.0.1"] {
             #expect(AdminReach.isOfThisMachine(address), "\(address)")
