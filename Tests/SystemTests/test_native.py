@@ -111,11 +111,12 @@ class Package(NativeTest):
         self.assertRegex(printed, r"Ran [3-9]\d tests")
 
     @deep_only("it takes packages of PyPI")
-    def test_pandas_and_arrow_read_its_rows(self):
+    def test_pandas_and_arrow_read_its_rows_and_numpys_values_go_in(self):
         packages = str(packages_folder(("pandas==3.1.1", "pyarrow==26.0.1")))
         printed = self.run_program(
-            sys.executable, "-m", "unittest", "-v", "-k", "pandas", "-k", "arrow", "tests.test_values", path=[packages], cwd=PYTHON)
-        self.assertRegex(printed, r"Ran 2 tests[^(]*OK\n")
+            sys.executable, "-m", "unittest", "-v", "-k", "pandas", "-k", "arrow", "-k", "numpy", "tests.test_values",
+            path=[packages], cwd=PYTHON)
+        self.assertRegex(printed, r"Ran 3 tests[^(]*OK\n")
 
     def test_openings_leave_nothing(self):
         program = """if True:

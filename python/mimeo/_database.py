@@ -21,6 +21,8 @@ Login = Callable[["Database"], None]
 Self = TypeVar("Self", bound="Handle")
 # The longest wait within the library, in seconds: between two of them the interpreter handles signals.
 _LONGEST_WAIT = 0.5
+# The code for JSON that the library cannot read, as one with an integer of more than 64 bits.
+_NO_JSON = "CRDT-0201"
 # The largest number of a commit.
 _GREATEST = 2**64 - 1
 
@@ -46,7 +48,12 @@ def _written_or_read(result: CResult) -> Result:
 def run(where: int, statement: str, arguments: Mapping[str, Any]) -> Result:
     """Executes a statement in a database or transaction."""
     text, given = _values.text(statement), _values.encoded(arguments)
-    return answer(_written_or_read, "execute", where, text, len(text), given, len(given), EITHER)
+    try:
+        return answer(_written_or_read, "execute", where, text, len(text), given, len(given), EITHER)
+    except ArgumentError as problem:
+        if problem.code == _NO_JSON:
+            _values.as_cbor(arguments)  # says which value it is
+        raise
 
 
 def _rows(values: list[Any]) -> list[Row]:

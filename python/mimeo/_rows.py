@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar, cast, overload
 
 from . import _values
-from ._errors import StatementError
+from ._errors import ArgumentError, StatementError
 
 Row = dict[str, Any]
 Kind = TypeVar("Kind")
@@ -82,14 +82,29 @@ class Result(Sequence[Row]):
         return [cast(Kind, _values.as_type(row, kind)) for row in self._rows]
 
     def to_pandas(self) -> Any:
-        """The rows as a DataFrame of pandas, which has to be installed."""
-        return importlib.import_module("pandas").DataFrame(self._rows)
+        """The rows as a DataFrame of pandas, which has to be installed. A field that a row has not is missing; integers
+        stay integers also where some are missing, as `Int64`."""
+        pandas = importlib.import_module("pandas")
+        frame = pandas.DataFrame(self._rows)
+        for name in self._columns():
+            values = [row.get(name) for row in self._rows]
+            # Of these alone pandas makes floats, which do not hold every integer of 64 bits.
+            if None in values and {int, type(None)} == {type(value) for value in values}:
+                frame[name] = pandas.array(values, dtype="Int64")
+        return frame
 
     def to_arrow(self) -> Any:
-        """The rows as a table of Arrow; pyarrow has to be installed. A field that a row has not is null."""
+        """The rows as a table of Arrow; pyarrow has to be installed. A field that a row has not is null. Raises for a
+        field whose values no type of Arrow holds, as numbers and texts."""
+        arrow = importlib.import_module("pyarrow")
+        columns = {}
         # Arrow's own way takes the columns from the first row alone.
-        return importlib.import_module("pyarrow").table(
-            {name: [row.get(name) for row in self._rows] for name in self._columns()})
+        for name in self._columns():
+            try:
+                columns[name] = arrow.array([row.get(name) for row in self._rows])
+            except (TypeError, ValueError) as problem:
+                raise ArgumentError("PYTHON-0105", f"no type of Arrow holds the values of {name!r}: {problem}") from None
+        return arrow.table(columns)
 
     def _columns(self) -> list[str]:
         """The fields of all rows, in the order in which they come."""

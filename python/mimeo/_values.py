@@ -2,7 +2,8 @@
 
 Documents hold None, bool, int (64 bits), float, str, bytes, lists and dicts. On the way in a datetime becomes RFC 3339
 text in UTC with milliseconds, as in the other SDKs; a date, UUID, Decimal or path its text; a dataclass a dict, whose
-`_id` is its field `id`; an enum its value. JSON is written where it loses nothing, because Python's JSON is written in C; else CBOR.
+`_id` is its field `id`; an enum its value; an array of numpy a list. JSON is written where it loses nothing, because
+Python's JSON is written in C; else CBOR.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import json
 import os
 import struct
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ._errors import ArgumentError
@@ -47,9 +48,18 @@ def _plain(value: Any) -> Any:
         return dict(value)
     if isinstance(value, (set, frozenset)):
         return sorted(value, key=repr)
-    if hasattr(value, "item") and hasattr(value, "dtype"):  # a number of numpy
-        return value.item()
+    if hasattr(value, "tolist") and hasattr(value, "dtype"):
+        return _listed(value)
     raise ArgumentError("SDK-0201", f"a value of type {type(value).__name__} cannot be in a document")
+
+
+def _listed(value: Any) -> Any:
+    """The value or values of a number or an array of numpy, or of a column of pandas."""
+    kind = value.dtype
+    # Nanoseconds would be a number, and a moment without a zone is none.
+    if getattr(kind, "kind", "") in ("m", "M") and not hasattr(kind, "tz") and str(kind) != "datetime64[D]":
+        raise ArgumentError("SDK-0201", f"a value of type {kind} cannot be in a document: use a datetime with a zone")
+    return value.tolist()
 
 
 def _name(field: dataclasses.Field[Any], fields: Iterable[dataclasses.Field[Any]]) -> str:
@@ -62,7 +72,10 @@ def _name(field: dataclasses.Field[Any], fields: Iterable[dataclasses.Field[Any]
 def _time(value: datetime.datetime) -> str:
     if value.tzinfo is None:
         raise ArgumentError("SDK-0201", "a datetime without a time zone names no moment: use datetime.now(timezone.utc)")
-    value = value.astimezone(datetime.timezone.utc)
+    try:
+        value = value.astimezone(datetime.timezone.utc)
+    except OverflowError:
+        raise ArgumentError("SDK-0201", f"{value} is beyond the years 1 to 9999 in UTC") from None
     return f"{value:%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03}Z".rjust(24, "0")
 
 
@@ -90,6 +103,12 @@ def encoded(arguments: Mapping[str, Any]) -> bytes:
         raise ArgumentError("SDK-0203", "the arguments are nested too deep, or contain themselves") from None
     except TypeError as problem:
         raise ArgumentError("SDK-0201", str(problem)) from None
+    return as_cbor(arguments)
+
+
+def as_cbor(arguments: Mapping[str, Any]) -> bytes:
+    """A map for the library in CBOR. Raises for each value that documents cannot hold, also where JSON is written and the
+    library alone would find it."""
     out = bytearray()
     _write(arguments, out, 0)
     return bytes(out)
@@ -133,7 +152,8 @@ def _write(value: Any, out: bytearray, depth: int) -> None:
         _write(value.value, out, depth)
     elif isinstance(value, int):
         if not _LEAST <= value <= _GREATEST:
-            raise ArgumentError("SDK-0202", f"{value} has more than 64 bits")
+            # Python does not write the digits of every integer.
+            raise ArgumentError("SDK-0202", f"an integer of {value.bit_length()} bits is beyond 64 bits")
         _head(0 if value >= 0 else 1, value if value >= 0 else -1 - value, out)
     elif isinstance(value, float):
         out += struct.pack(">Bd", 0xFB, value)
@@ -236,7 +256,7 @@ def time(value: str) -> datetime.datetime:
 
 def as_type(value: Any, kind: Any) -> Any:
     """A value of a document as a type of the application: a dataclass, datetime, UUID, Decimal, bytes, enum, or list,
-    dict or optional of these."""
+    tuple, set, dict or union of these. The first type of a union that the value can be is taken."""
     import types
     import typing
 
@@ -244,17 +264,39 @@ def as_type(value: Any, kind: Any) -> Any:
     if kind is Any or value is None and kind in (None, type(None)):
         return value
     if origin is typing.Union or origin is getattr(types, "UnionType", ()):
-        choices = typing.get_args(kind)
-        if value is None and type(None) in choices:
-            return None
-        return as_type(value, next(choice for choice in choices if choice is not type(None)))
-    if origin in (list, Iterable) or origin is tuple:
-        inner = (typing.get_args(kind) or (Any,))[0]
-        return (tuple if origin is tuple else list)(as_type(each, inner) for each in value)
-    if origin is dict:
+        return _as_one_of(value, typing.get_args(kind))
+    if origin in _COLLECTIONS and isinstance(value, list):
+        kinds = typing.get_args(kind) or (Any,)
+        if origin is tuple and kinds[-1] is not Ellipsis and len(kinds) == len(value):
+            return tuple(map(as_type, value, kinds))
+        return _COLLECTIONS[origin](as_type(each, kinds[0]) for each in value)
+    if origin is dict and isinstance(value, dict):
         inner = (typing.get_args(kind) or (str, Any))[1]
         return {key: as_type(each, inner) for key, each in value.items()}
-    return _as_plain(value, kind)
+    if origin in _COLLECTIONS or origin is dict:
+        raise ArgumentError("SDK-0210", f"{value!r} is no {kind}")
+    try:
+        return _as_plain(value, kind)
+    except ArgumentError:
+        raise
+    except (ValueError, ArithmeticError) as problem:
+        raise ArgumentError("SDK-0210", f"{value!r} is no {getattr(kind, '__name__', kind)}: {problem}") from None
+
+
+_COLLECTIONS: dict[Any, Any] = {list: list, tuple: tuple, set: set, frozenset: frozenset, Sequence: list, Iterable: list}
+
+
+def _as_one_of(value: Any, choices: tuple[Any, ...]) -> Any:
+    """A value as the first of the types that it can be."""
+    if value is None and type(None) in choices:
+        return None
+    problem = ArgumentError("SDK-0210", f"{value!r} is none of the types")
+    for choice in choices:
+        try:
+            return as_type(value, choice)
+        except ArgumentError as found:
+            problem = found
+    raise problem
 
 
 def _as_plain(value: Any, kind: Any) -> Any:
@@ -285,6 +327,8 @@ def _as_plain(value: Any, kind: Any) -> Any:
         return kind(value)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
+    if getattr(typing, "is_typeddict", lambda _: False)(kind):
+        kind = dict
     if isinstance(kind, type) and not isinstance(value, kind):
         raise ArgumentError("SDK-0210", f"{value!r} is no {kind.__name__}")
     return value
