@@ -12,7 +12,7 @@ import unittest
 import urllib.request
 
 from mimeo_harness import NO_BUS, SEED, Networks, OneProcess, Peer, deep_only, free_port, pick, until, why_no_namespaces
-from mimeo_harness.native import FIVE_MINUTES, PYTHON, ROOT, compiled, environment, library, shown_program
+from mimeo_harness.native import FIVE_MINUTES, HEADER, PYTHON, ROOT, compiled, environment, library, shown_program
 from mimeo_harness.packages import packages_folder
 from mimeo_harness.peer import DATABASE, PLAIN_USER
 from system_test import SystemTest, report
@@ -67,6 +67,9 @@ class CInterface(NativeTest):
         report(f"an opening leaves {left} bytes")
 
     def test_the_example_runs(self):
+        for words in (["-std=c99", "-x", "c"], ["-std=c++17", "-x", "c++"]):
+            subprocess.run(["gcc", *words, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-I", HEADER,
+                            ROOT / SAMPLES / "cars.c"], check=True)
         program = compiled(SAMPLES / "cars.c", self.workspace.directory)
         printed = self.run_program(program, self.workspace.directory / "cars-store")
         self.assertIn('observed 1 blue cars: [{"_id":"a"}]', printed)

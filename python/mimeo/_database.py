@@ -499,6 +499,8 @@ def opened(
     connect = {"type": "server", "url": server} if server else {"type": "small_peers_only"}
     if key is not None:
         connect["private_key"] = key
+    if not os.fspath(path):
+        raise ArgumentError("NATIVE-0110", "the path is empty: '.' is the working directory")
     name = os.path.abspath(os.fspath(path))
     try:
         config = json.dumps({"database_id": database, "persistence_directory": name, "connect": connect}).encode()

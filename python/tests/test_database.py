@@ -50,6 +50,9 @@ class Statements(DatabaseTest):
         self.open()
         self.assertIsInstance(self.assert_code("STORE-0101", mimeo.open, self.path), mimeo.LockedError)
 
+    def test_an_empty_path_is_not_the_working_directory(self):
+        self.assertIsInstance(self.assert_code("NATIVE-0110", mimeo.open, ""), mimeo.ArgumentError)
+
     def test_a_path_with_the_characters_of_urls_is_that_folder(self):
         self.path = self.directory / "a b%20#c?ü"
         self.open().close()

@@ -18,7 +18,7 @@ static void changed(void *context, const mimeo_event *event) {
     printf("observed %llu blue cars: %.*s\n", (unsigned long long)event->count, (int)event->size,
            (const char *)event->data);
     fflush(stdout);
-    if (event->count > 0) sem_post(context);
+    if (event->count > 0) sem_post((sem_t *)context);
 }
 
 static void execute(mimeo_handle where, const char *statement, const char *arguments) {
