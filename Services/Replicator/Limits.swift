@@ -36,7 +36,8 @@ public enum Limits {
     /// Interval of pinging a peer: most NATs and proxies forget an idle connection after 60 s or more.
     public static let keepAlive = Duration.seconds(30)
     /// The longest time for which a frame beyond the bytes a second of its database waits: less than the
-    /// silence after which either side gives a session up, since pings wait with it.
+    /// silence after which either side gives a session up, since pings wait with it. Frames leave no debt
+    /// beyond it.
     static let longestPaidPause = Duration.seconds(45)
     /// The shortest pause: a channel's timer rings ten times a second at most.
     static let leastPaidPause = Duration.milliseconds(100)

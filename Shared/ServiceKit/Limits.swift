@@ -329,7 +329,7 @@ public enum Limits {
     static let limitBurst: Duration = .seconds(2)
     /// Largest debt of bytes, in time of the limit: whoever shares it waits no longer for what others have
     /// used. An attachment of a gigabyte at 300 kB a second owes as much.
-    static let limitDebt: Duration = .seconds(3_600)
+    public static let limitDebt: Duration = .seconds(3_600)
     /// Window of what metrics tell of such a limit: twice the interval of usual scrapes.
     static let limitWindow: Duration = .seconds(20)
     /// Seconds after which a peer without a place for its session asks again.

@@ -68,6 +68,25 @@ struct UsageMeterTests {
         #expect(bench.meter.pay(1_000_000, by: ann, under: self.limits()) == .zero)
     }
 
+    @Test("frames of many sessions keep requests out for no longer than a frame waits, and forgive no debt")
+    func manyFrames() throws {
+        let bench = Bench()
+        let limits = limits(whole: [.bytesPerSecond: 1_000])
+        let ann = identity("ann")
+        for _ in 1...3 {
+            #expect(
+                bench.meter.pay(1_000_000, by: ann, under: limits, owingAtMost: .seconds(45)) == .seconds(45))
+        }
+        #expect(admitted(bench, "bob", limits) == 0)
+        bench.move(.seconds(46))
+        #expect(admitted(bench, "bob", limits) == 100)
+        // One second is there, and a large body leaves more than frames may.
+        #expect(bench.meter.pay(101_000, by: ann, under: limits) == .seconds(100))
+        #expect(bench.meter.pay(10, by: ann, under: limits, owingAtMost: .seconds(45)) == .seconds(100))
+        bench.move(.seconds(50))
+        #expect(admitted(bench, "bob", limits) == 0)
+    }
+
     @Test("requests of two seconds may come at once, and then as many as the limit says")
     func requests() throws {
         let bench = Bench()

@@ -133,7 +133,8 @@ extension ReplicatorPart {
         // One that slipped in while the others were sent away.
         if isDraining { pump.deliver(.finish(SyncError(.goingAway, "this instance stops; connect again"))) }
         let channel = MeteredChannel(connection) { [authenticator] bytes in
-            authenticator.pay(bytes, inSessionOf: rights.identity)
+            authenticator.pay(
+                bytes, inSessionOf: rights.identity, owingAtMost: Limits.longestPaidPause)
         }
         pump.begin(live(guest, hub, number, kept, evaluator), over: channel) { [self] reason in
             expiry.cancel()

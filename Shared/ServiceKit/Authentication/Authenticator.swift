@@ -74,12 +74,15 @@ public final class Authenticator: Sendable {
     }
 
     /// Pays for a frame of a session.
+    /// - Parameter longest: the longest time that a frame waits, and that the frames of all may owe.
     /// - Returns: the time until the limits of its database and user have taken it.
-    public func pay(_ bytes: Int, inSessionOf identity: Identity) -> Duration {
+    public func pay(
+        _ bytes: Int, inSessionOf identity: Identity, owingAtMost longest: Duration
+    ) -> Duration {
         guard UsageCharge.isNeeded.load(ordering: .relaxed), let system,
             let limits = system.directory.limits(of: identity.databaseID)
         else { return .zero }
-        return system.usage.pay(bytes, by: identity, under: limits)
+        return system.usage.pay(bytes, by: identity, under: limits, owingAtMost: longest)
     }
 
     /// The identity that signed a URL for an attachment, as far as it reads now: its user, peer, token or API

@@ -52,11 +52,6 @@ public final class UsageMeter: Sendable {
             count += amount
         }
 
-        /// Lets off the debt beyond the largest.
-        mutating func bound(_ rate: Double) {
-            left = left.map { max($0, -rate * (Limits.limitDebt / .seconds(1))) }
-        }
-
         /// Used in a second, over the last whole window.
         mutating func turn(_ now: ContinuousClock.Instant) {
             let passed = now - countedSince
@@ -115,9 +110,15 @@ public final class UsageMeter: Sendable {
     }
 
     /// Pays for bytes of an admitted request, or of a session's frame.
+    /// - Parameter longest: the debt that the bytes may leave, as the time until it is paid. Nobody refuses
+    ///   the next frame of a session: a debt without a bound would grow with their number, and keep requests
+    ///   out long after the last frame. The next request after a large one has to wait.
     /// - Returns: the time until no debt is left; a request need not wait for it, since the next one does.
     @discardableResult
-    public func pay(_ bytes: Int, by identity: Identity, under limits: DatabaseLimits) -> Duration {
+    public func pay(
+        _ bytes: Int, by identity: Identity, under limits: DatabaseLimits,
+        owingAtMost longest: Duration = Limits.limitDebt
+    ) -> Duration {
         let now = now()
         return uses.withLock { uses in
             var debt = Duration.zero
@@ -126,10 +127,13 @@ public final class UsageMeter: Sendable {
                 let rate = bounds.bytesPerSecond.map(Double.init)
                 // The bucket as it is now, before the debt.
                 use.bytes.fill(rate, now)
+                let before = use.bytes.left
                 use.bytes.take(Double(bytes), now)
-                if let rate {
-                    use.bytes.bound(rate)
-                    debt = max(debt, .seconds(max(0, -(use.bytes.left ?? 0)) / rate))
+                if let rate, let before, let left = use.bytes.left {
+                    // A larger debt stays.
+                    let owed = max(left, min(before, -rate * (longest / .seconds(1))))
+                    use.bytes.left = owed
+                    debt = max(debt, .seconds(max(0, -owed) / rate))
                 }
                 uses[subject] = use
             }
