@@ -80,4 +80,17 @@ struct FrameRestTests {
         #expect(asked(other, reads) == 1)
         _ = try? other.finish(acceptAlreadyClosed: true)
     }
+
+    @Test("however long it rests among many, it does not count as silent")
+    func long() throws {
+        let loop = EmbeddedEventLoop()
+        let (channel, _, connection) = try open(on: loop)
+        let others = (1...8_000).map { _ in FrameRest(after: 1_000_000, on: loop) {} }
+        // 160 seconds: more than a silent peer has.
+        try channel.writeInbound(pings(1_000))
+        loop.advanceTime(by: .seconds(150))
+        #expect(channel.isActive && connection.farewell == nil)
+        for other in others { other.end() }
+        _ = try? channel.finish(acceptAlreadyClosed: true)
+    }
 }

@@ -6,8 +6,8 @@ import NIOWebSocket
 ///
 /// All of this happens on the event loop, whatever the reader does. The socket is not read while too much
 /// waits for the reader, nor for a moment after a burst of tiny frames (`FrameRest`): the event loop serves
-/// others too. A peer does not count as silent while its messages wait: then our reader lags. The event loop
-/// guards all state but `connection`'s.
+/// others too. A peer does not count as silent while its messages wait or it rests: then we do not listen.
+/// The event loop guards all state but `connection`'s.
 final class WebSocketHandler: ChannelDuplexHandler {
     typealias InboundIn = WebSocketFrame
     typealias OutboundIn = WebSocketFrame
@@ -175,7 +175,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
 
     private func tick(_ context: ChannelHandlerContext) {
         guard context.channel.isActive else { return }
-        if bytes.takeHeard() || connection.isUnread { missed = 0 } else { missed += 1 }
+        if bytes.takeHeard() || connection.isUnread || rest != nil { missed = 0 } else { missed += 1 }
         if missed > missedBeforeDead {
             connection.unanswered()
         } else if context.channel.isWritable {
