@@ -118,6 +118,30 @@ struct PastFoldsTests {
         }
     }
 
+    @Test("one that is forgotten on its way is shown to nobody: it may have what was erased")
+    func forgotten() async throws {
+        try await having { log, folder in
+            let (isRead, mayRead) = (PendingAnswer<Void>(), PendingAnswer<Void>())
+            let told = ToldLog(log) { _ in
+                guard isRead.give(()) else { return }
+                await mayRead.value()
+            }
+            let folds = folds(told, folder)
+            let reader = try statement(of: "ada")
+            let found = Task { try await documents(folds, reader) }
+            await isRead.value()
+            await folds.forget(Self.database)
+            mayRead.give(())
+            #expect(try await found.value == 4)
+            #expect(told.beginnings == 2)
+            let borrower = try statement(of: "ben")
+            await folds.giveBack(try await folds.borrow(Self.database, at: 4, borrower))
+            pool.finish(borrower)
+            #expect(told.beginnings == 2, "the second one was kept")
+            await folds.close()
+        }
+    }
+
     @Test("a time in the past is looked for in turns, and no longer than its reader stays")
     func times() async throws {
         try await having { log, _ in
