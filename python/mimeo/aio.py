@@ -52,7 +52,7 @@ class Transaction:
             self._database._check_not_inside()
         sync = self._database._sync
         self._begun = await _kept(
-            self._database._run_waiting(lambda: _database.Transaction(sync, self._flags | _library.ANY_THREAD)))
+            self._database, lambda: _database.Transaction(sync, self._flags | _library.ANY_THREAD))
         if not self._flags & _library.READ_ONLY:
             self._holds_up = True
             _inside.set((*(each for each in _inside.get() if each._holds_up), self))
@@ -86,19 +86,29 @@ class Transaction:
 Opened = TypeVar("Opened", bound=_database.Handle)
 
 
-async def _kept(opening: Coroutine[Any, Any, Opened]) -> Opened:
-    """What opens. If the task is cancelled meanwhile, it is closed once it is there: nobody would do it later."""
-    begin = asyncio.ensure_future(opening)
+async def _kept(database: Database, opening: Callable[[], Opened]) -> Opened:
+    """What opens on a thread. If the task is cancelled meanwhile, it is closed once it is there: nobody else would do it."""
+    made: list[Opened] = []
+    is_cancelled = False
+
+    def close() -> None:
+        # By whichever of the two comes last: only one of them gets it.
+        with contextlib.suppress(IndexError):
+            made.pop().close()
+
+    def body() -> None:
+        made.append(opening())
+        if is_cancelled:
+            close()
+
     try:
-        return await asyncio.shield(begin)
+        await database._run_waiting(body)
+        return made.pop()
     except asyncio.CancelledError:
-        begin.add_done_callback(_close_late)
+        is_cancelled = True
+        if made:
+            asyncio.get_running_loop().run_in_executor(None, close)
         raise
-
-
-def _close_late(begin: asyncio.Future[Opened]) -> None:
-    if not begin.cancelled() and begin.exception() is None:
-        asyncio.get_running_loop().run_in_executor(None, begin.result().close)
 
 
 class Observation(AsyncIterator[Value]):
@@ -196,7 +206,6 @@ class Database:
         return await asyncio.get_running_loop().run_in_executor(threads, body)
 
     async def _open(self) -> Database:
-        _library.check_not_forked()
         if self.closed:
             raise ClosedError("NATIVE-0101", "this database was closed")
         if self._opened is None:
@@ -358,8 +367,8 @@ def open(
     a coroutine runs on the loop, see `Database.on_login`."""
     async def body(opened: Database) -> _database.Database:
         given = login if login is None or isinstance(login, tuple) else _on_loop(opened, login)
-        return await _kept(opened._run_waiting(lambda: _database.open(
-            path, database=database, server=server, login=given, key=key, nearby=nearby)))
+        return await _kept(opened, lambda: _database.open(
+            path, database=database, server=server, login=given, key=key, nearby=nearby))
 
     return Database(body)
 

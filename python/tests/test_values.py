@@ -35,7 +35,7 @@ class Car:
     price: decimal.Decimal
     photo: bytes
     parts: list[Part]
-    owner: "str | None" = None
+    owner: "typing.Optional[str]" = None
 
 
 @dataclasses.dataclass
