@@ -14,6 +14,7 @@ public func mimeo_attach_bytes(
         guard bytes != nil || size == 0 else {
             throw BorderError(.argumentUnusable, "the pointer to the bytes is NULL")
         }
+        try Incoming.checkSize(size, "attachment")
         let data = bytes.map { Data(bytes: $0, count: size) } ?? Data()
         return try attach(database, metadata, metadataSize, flags) { store, metadata in
             try await store.newAttachment(data: data, metadata: metadata)
@@ -29,7 +30,7 @@ public func mimeo_attach_file(
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
     call(on: database, result, error) { database in
-        let path = try Incoming.text(path, pathSize, "path")
+        let path = try Incoming.path(path, pathSize)
         return try attach(database, metadata, metadataSize, flags) { store, metadata in
             try await store.newAttachment(path: path, metadata: metadata)
         }
@@ -121,7 +122,7 @@ public func mimeo_attachment_copy(
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
     call(error) {
-        let path = try Incoming.text(path, pathSize, "path")
+        let path = try Incoming.path(path, pathSize)
         try HandleTable.shared.object(attachment, as: HeldAttachment.self).attachment.copy(toPath: path)
     }
 }

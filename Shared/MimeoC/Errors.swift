@@ -12,7 +12,8 @@ enum BorderErrorCode: String, Sendable, CaseIterable {
     /// The process was forked from one that had opened a database, and has none of its threads. Open
     /// databases only in the children, after the fork.
     case forked = "NATIVE-0103"
-    /// A text is not UTF-8, a pointer is missing that the call needs, or a limit of rows is 0.
+    /// A text is not UTF-8, a pointer is missing that the call needs, a length is impossible, a limit of rows
+    /// is 0, a path is empty or has a zero in it, or a statement whose rows are to be fetched writes.
     case argumentUnusable = "NATIVE-0104"
     /// Arguments, settings or a configuration are no map, in CBOR or JSON.
     case noMap = "NATIVE-0105"

@@ -9,6 +9,8 @@ import Foundation
 @c @implementation
 public func mimeo_abi_version() -> UInt32 { UInt32(MIMEO_ABI_VERSION) }
 
+private let settings: Set = ["database_id", "persistence_directory", "connect", "experimental"]
+
 /// The text stays where it is for the life of the process.
 private let version = Bytes(Array(Ditto.version.utf8) + [0])
 
@@ -28,17 +30,21 @@ public func mimeo_open(
         Fork.watch()
         guard flags & ~MIMEO_ALONE == 0 else { throw BorderError(.choiceUnknown, "\(flags) is no flag") }
         var members = try Incoming.map(config, configSize, "settings")
+        // A name that is misspelt would open another directory.
+        for (name, _) in members.entries where !settings.contains(name) {
+            throw BorderError(.choiceUnknown, "\(name) is no setting")
+        }
         // A path here, and a URL in the configuration.
-        let directory = members["persistence_directory"]
+        let path = try members["persistence_directory"].map { value in
+            guard let path = value.stringValue, Incoming.isPath(path) else {
+                throw BorderError(.settingUnusable, "persistence_directory is no path")
+            }
+            return path
+        }
         members["persistence_directory"] = nil
         members["experimental"] = members["experimental"] ?? .object(ObjectValue())
         var decoded = try DittoConfig(jsonData: Data(JSONText.print(.object(members)).utf8))
-        if let directory {
-            guard let path = directory.stringValue else {
-                throw BorderError(.settingUnusable, "persistence_directory is no text")
-            }
-            decoded.persistenceDirectory = URL(fileURLWithPath: path, isDirectory: true)
-        }
+        if let path { decoded.persistenceDirectory = URL(fileURLWithPath: path, isDirectory: true) }
         let config = decoded
         let isAlone = flags & MIMEO_ALONE != 0
         let ditto = try DittoStore.waiting {

@@ -24,8 +24,13 @@ public func mimeo_query(
     _ error: UnsafeMutablePointer<mimeo_error>!
 ) -> mimeo_status {
     call(cursor, error) {
-        HandleTable.shared.add(
-            Cursor(try run(location, Statement(statement, statementSize, arguments, argumentsSize))))
+        let statement = try Statement(statement, statementSize, arguments, argumentsSize)
+        let found = try HandleTable.shared.object(location)
+        let database = found as? Database ?? (found as? HeldTransaction)?.database
+        if let store = database?.ditto.store, try !store.onlyReads(statement.text) {
+            throw BorderError(.argumentUnusable, "only a SELECT has rows to fetch, the statement writes")
+        }
+        return HandleTable.shared.add(Cursor(try run(location, statement)))
     }
 }
 

@@ -6,9 +6,10 @@ import Foundation
 /// Values and texts that come in.
 enum Incoming {
     /// Text with a length.
-    /// - Throws: `NATIVE-0104` for a missing pointer or text that is not UTF-8.
+    /// - Throws: `NATIVE-0104` for a missing pointer, an impossible length, or text that is not UTF-8.
     static func text(_ pointer: UnsafePointer<CChar>?, _ size: Int, _ name: String) throws -> String {
         guard let pointer else { throw BorderError(.argumentUnusable, "the \(name) is missing") }
+        try checkSize(size, name)
         let bytes = UnsafeRawBufferPointer(start: pointer, count: size)
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw BorderError(.argumentUnusable, "the \(name) is not UTF-8")
@@ -16,9 +17,29 @@ enum Incoming {
         return text
     }
 
+    /// A path, which the system would cut at a zero.
+    /// - Throws: as `text`.
+    static func path(_ pointer: UnsafePointer<CChar>?, _ size: Int) throws -> String {
+        let path = try text(pointer, size, "path")
+        guard isPath(path) else {
+            throw BorderError(.argumentUnusable, "the path is empty or has a zero in it")
+        }
+        return path
+    }
+
+    static func isPath(_ text: String) -> Bool { !text.isEmpty && !text.utf8.contains(0) }
+
+    /// - Throws: `NATIVE-0104` for a size that no memory has: it arrives as a negative one.
+    static func checkSize(_ size: Int, _ name: String) throws {
+        guard size >= 0 else {
+            throw BorderError(.argumentUnusable, "the length of the \(name) is impossible")
+        }
+    }
+
     /// A map in CBOR or JSON; an empty one for no pointer. JSON begins with `{` or white space, which no map
     /// in CBOR does.
     static func map(_ pointer: UnsafeRawPointer?, _ size: Int, _ name: String) throws -> ObjectValue {
+        try checkSize(size, name)
         guard let pointer, size > 0 else { return ObjectValue() }
         let bytes = [UInt8](UnsafeRawBufferPointer(start: pointer, count: size))
         let isJSON = bytes[0] == UInt8(ascii: "{") || bytes[0] <= 0x20 && bytes[0] > 0x08

@@ -72,8 +72,15 @@ static void handles(mimeo_handle db) {
     CLAIM(mimeo_release(cursor, &error) == MIMEO_OK);
     FAILS(mimeo_next_rows(cursor, 2, MIMEO_JSON, &result, &error), "NATIVE-0101");
     FAILS(mimeo_release(cursor, &error), "NATIVE-0101");
+    const char *delete = "DELETE FROM c";
+    FAILS(mimeo_query(db, delete, strlen(delete), NULL, 0, &cursor, &error), "NATIVE-0104");
+    CLAIM(mimeo_begin(db, 0, &transaction, &error) == MIMEO_OK);
+    FAILS(mimeo_query(transaction, delete, strlen(delete), NULL, 0, &cursor, &error), "NATIVE-0104");
+    CLAIM(mimeo_end(transaction, 1, NULL, &error) == MIMEO_OK);
     CLAIM(mimeo_query(db, select, strlen(select), NULL, 0, &cursor, &error) == MIMEO_OK);
     FAILS(mimeo_next_rows(cursor, 0, MIMEO_JSON, &result, &error), "NATIVE-0104");
+    CLAIM(mimeo_next_rows(cursor, 9, MIMEO_JSON, &result, &error) == MIMEO_OK && result.count == 3);
+    mimeo_release(result.handle, NULL);
     CLAIM(mimeo_release(cursor, &error) == MIMEO_OK);
 
     uint64_t commit = 7;
@@ -115,6 +122,9 @@ static void attachments(const char *directory) {
     FAILS(mimeo_attach_bytes(db, NULL, 3, NULL, 0, MIMEO_JSON, &made, &error), "NATIVE-0104");
     FAILS(mimeo_attach_bytes(db, "abc", 3, "{\"a\": 1}", 8, MIMEO_JSON, &made, &error), "NATIVE-0110");
     FAILS(mimeo_attach_file(db, "/nowhere/at/all", 15, NULL, 0, MIMEO_JSON, &made, &error), "SDK-0701");
+    FAILS(mimeo_attach_file(db, "/etc/passwd\0x", 13, NULL, 0, MIMEO_JSON, &made, &error), "NATIVE-0104");
+    FAILS(mimeo_attach_file(db, "", 0, NULL, 0, MIMEO_JSON, &made, &error), "NATIVE-0104");
+    FAILS(mimeo_attach_bytes(db, "abc", SIZE_MAX, NULL, 0, MIMEO_JSON, &made, &error), "NATIVE-0104");
     CLAIM(mimeo_attach_bytes(db, "abc", 3, NULL, 0, MIMEO_JSON, &made, &error) == MIMEO_OK);
     for (int reads = 2; reads >= 0; reads--) {
         CLAIM(mimeo_fetch(db, made.data, made.size, 0, NULL, NULL, &fetch, &error) == MIMEO_OK);
@@ -138,6 +148,8 @@ static void attachments(const char *directory) {
         FAILS(mimeo_release(fetch, &error), "NATIVE-0101");
     }
     CLAIM(mimeo_close(db, &error) == MIMEO_OK);
+    FAILS(mimeo_attachment_copy(made.handle, "copy\0x", 6, &error), "NATIVE-0104");
+    CLAIM(access("copy", F_OK) != 0);
     CLAIM(mimeo_attachment_bytes(made.handle, &bytes, &error) == MIMEO_OK && bytes.size == 3);
     mimeo_release(bytes.handle, NULL);
     CLAIM(mimeo_release(made.handle, &error) == MIMEO_OK);
@@ -180,6 +192,8 @@ static void input(mimeo_handle db) {
     /* A surrogate in UTF-8. */
     FAILS(mimeo_execute(db, "SELECT '\xed\xa0\x80' FROM c", 19, NULL, 0, MIMEO_JSON, &result, &error), "NATIVE-0104");
     FAILS(mimeo_execute(db, "SELECT * FROM c", 15, NULL, 0, 9, &result, &error), "NATIVE-0106");
+    FAILS(mimeo_execute(db, "SELECT * FROM c", SIZE_MAX, NULL, 0, MIMEO_JSON, &result, &error), "NATIVE-0104");
+    FAILS(mimeo_execute(db, "SELECT * FROM c", 15, "{}", SIZE_MAX, MIMEO_JSON, &result, &error), "NATIVE-0104");
     CLAIM(run(db, "SELECT :a FROM c", "{\"a\": \"\\ud800\"}", &result) == MIMEO_ERROR);
     CLAIM(run(db, "SELECT :a FROM c", "{\"a\": 1", &result) == MIMEO_ERROR);
     CLAIM(run(db, "SELECT :a FROM c", "{\"a\": 99999999999999999999}", &result) == MIMEO_ERROR);
@@ -222,6 +236,11 @@ static void input(mimeo_handle db) {
     CLAIM(mimeo_open(empty, strlen(empty), 0, &none, &error) == MIMEO_ERROR);
     CLAIM(mimeo_open(NULL, 0, 0, &none, &error) == MIMEO_ERROR);
     FAILS(mimeo_open(empty, strlen(empty), 64, &none, &error), "NATIVE-0106");
+    const char *unusable[] = {"{\"persistence_directory\": \"\"}", "{\"persistence_directory\": \"a\\u0000b\"}",
+                              "{\"persistence_directory\": 1}"};
+    for (int i = 0; i < 3; i++) FAILS(mimeo_open(unusable[i], strlen(unusable[i]), 0, &none, &error), "NATIVE-0110");
+    const char *misspelt = "{\"persistance_directory\": \"a\"}";
+    FAILS(mimeo_open(misspelt, strlen(misspelt), 0, &none, &error), "NATIVE-0106");
     FAILS(mimeo_configure(db, "{\"color\": 1}", 12, &error), "NATIVE-0106");
     FAILS(mimeo_configure(db, "{\"device_name\": 1}", 18, &error), "NATIVE-0110");
     FAILS(mimeo_login(db, "p", 1, "t", 1, 0, NULL, &error), "NATIVE-0107");

@@ -21,6 +21,11 @@ extension DittoStore {
         return DittoQueryResult(try engine.readBlocking(statement, arguments, .configured))
     }
 
+    /// Returns whether a statement writes nothing. Throws if it cannot be parsed.
+    package func onlyReads(_ statement: String) throws -> Bool {
+        try engine.settings.prepare(statement).isReadOnly
+    }
+
     /// Observes a SELECT. The next result comes after `signalNext` was called.
     package func observe(
         _ query: String, _ arguments: ObjectValue, on queue: DispatchQueue,

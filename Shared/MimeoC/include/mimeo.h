@@ -49,7 +49,8 @@
  *
  * SIGNALS. The library installs no handler. From the first connection on the process ignores SIGPIPE.
  *
- * TEXT is UTF-8 with a length in bytes. Text that is not UTF-8 is refused (NATIVE-0104), never repaired.
+ * TEXT is UTF-8 with a length in bytes. Text that is not UTF-8 is refused (NATIVE-0104), never repaired. A path
+ * that is empty or has a zero in it is refused too.
  *
  * VALUES go in and come out as CBOR (RFC 8949) or as JSON (RFC 8259), see MIMEO_CBOR.
  *
@@ -160,6 +161,7 @@ const char *mimeo_version(void);
  *   persistence_directory   a path; without it "ditto-<database_id>" in the working directory
  *   connect                 {"type": "server", "url": "https://..."}
  *                           or {"type": "small_peers_only", "private_key": "..."}
+ * and nothing else (NATIVE-0106).
  * One instance of one process has a directory open at a time: another one gets STORE-0101 after a second. */
 mimeo_status mimeo_open(const void *config, size_t config_size, uint32_t flags, mimeo_handle *database,
                         mimeo_error *error);
@@ -172,7 +174,7 @@ mimeo_status mimeo_close(mimeo_handle database, mimeo_error *error);
 mimeo_status mimeo_release(mimeo_handle handle, mimeo_error *error);
 
 /* Changes settings of an open database, a map of any of:
- *   device_name   text, at most 24 bytes
+ *   device_name   text, of which 24 bytes are kept
  *   metadata      a map for other peers, as they see it in the presence
  *   transports    a map, merged into the present settings:
  *                 {"listen": {"tcp": {"isEnabled": true, "interfaceIP": "127.0.0.1", "port": 4040}},
@@ -188,8 +190,9 @@ mimeo_status mimeo_execute(mimeo_handle where, const char *statement, size_t sta
                            const void *arguments, size_t arguments_size, uint32_t flags, mimeo_result *result,
                            mimeo_error *error);
 
-/* Executes a SELECT whose rows are fetched in parts. The cursor is a copy of one state: later writes do not
- * show. It holds the rows as they are stored and converts them as they are fetched. */
+/* Executes a SELECT whose rows are fetched in parts; a statement that writes is refused (NATIVE-0104). The cursor is
+ * a copy of one state: later writes do not show. It holds the rows as they are stored and converts them as they are
+ * fetched. */
 mimeo_status mimeo_query(mimeo_handle where, const char *statement, size_t statement_size,
                          const void *arguments, size_t arguments_size, mimeo_handle *cursor,
                          mimeo_error *error);
