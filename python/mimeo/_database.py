@@ -35,6 +35,12 @@ def _together(arguments: Mapping[str, Any] | None, named: dict[str, Any]) -> Map
     return {**arguments, **named} if named else arguments
 
 
+def _check_callable(handler: Any, name: str) -> None:
+    # A handler that cannot be called would be found out on another thread, at each event.
+    if not callable(handler):
+        raise ArgumentError("NATIVE-0104", f"the {name} is no function but a value of type {type(handler).__name__}")
+
+
 def _value(result: CResult) -> Any:
     return _values.decoded(result.data, result.size, result.format)
 
@@ -160,6 +166,10 @@ class Fetch(Watched):
     """The fetch of an attachment from others."""
 
     def __init__(self, database: Database, token: Mapping[str, Any], on_progress: Callable[[int, int], None] | None) -> None:
+        if not isinstance(token, Mapping):
+            raise ArgumentError("SDK-0704", "the token of an attachment is the dict that a document holds")
+        if on_progress is not None:
+            _check_callable(on_progress, "handler of the progress")
         self._answer: concurrent.futures.Future[Attachment | None] = concurrent.futures.Future()
         self._on_progress = on_progress
         self._token = dict(token)
@@ -315,6 +325,8 @@ class Database(Owned):
         ...     first, results.get(timeout=60)
         (Result([{'n': 2}]), Result([{'n': 20}]))
         """
+        _check_callable(handler, "handler")
+
         def heard(event: _events.Event) -> None:
             try:
                 handler(rows_of(event))
@@ -341,6 +353,8 @@ class Database(Owned):
 
     def observe_presence(self, handler: Callable[[dict[str, Any]], object]) -> Watched:
         """Calls a handler with the peers around, now and after each change."""
+        _check_callable(handler, "handler")
+
         def heard(event: _events.Event) -> None:
             try:
                 handler(event.value)
@@ -351,6 +365,8 @@ class Database(Owned):
 
     def on_login(self, login: Login) -> None:
         """Sets the function that logs in whenever a session is needed or ends soon: it calls `login`."""
+        _check_callable(login, "login")
+
         def heard(event: _events.Event) -> None:
             try:
                 login(self)
@@ -527,10 +543,14 @@ def open(
     {'_id': 'a', 'color': 'blue'}
     """
     if isinstance(login, tuple):
+        if len(login) != 2 or not all(isinstance(each, str) for each in login):
+            raise ArgumentError("NATIVE-0104", "the login is no function, and no pair of a provider and a token")
         provider, token = login
 
         def call_login(db: Database) -> None:
             db.login(token, provider)
 
         return Database(opened(path, database, server, key, nearby), call_login)
+    if login is not None:
+        _check_callable(login, "login")
     return Database(opened(path, database, server, key, nearby), login)

@@ -181,6 +181,18 @@ class Observers(DatabaseTest):
         self.assertTrue(done.wait(SECONDS))
         self.assertEqual(self.open().execute("SELECT COUNT(*) AS n FROM c").scalar(), 1)
 
+    def test_a_handler_that_is_no_function_is_refused_at_once(self):
+        db = self.open()
+        self.assert_code("NATIVE-0104", db.observe, "SELECT * FROM c", None)
+        self.assert_code("NATIVE-0104", db.observe_presence, {})
+        self.assert_code("NATIVE-0104", db.on_login, "token")
+        token = {"~attachment": {"id": "A" * 43, "len": 7, "metadata": {}}}
+        self.assert_code("NATIVE-0104", db.fetch, token, 5)
+        for login in ("token", ("a", "b", "c"), ("a", 5)):
+            self.assert_code("NATIVE-0104", mimeo.open, self.directory / "other", server="http://127.0.0.1:1", login=login)
+        for token in ("x", None, ["x"]):
+            self.assert_code("SDK-0704", db.fetch, token)
+
     def test_a_slow_handler_gets_the_latest_result_and_not_all(self):
         db = self.open()
         results, goes_on = queue.Queue(), threading.Semaphore(0)
