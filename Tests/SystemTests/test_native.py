@@ -106,11 +106,11 @@ class CInterface(NativeTest):
 
 
 class Package(NativeTest):
-    seconds = pick(fast=240, deep=1_800)
+    seconds = pick(fast=400, deep=1_800)
 
     def test_its_own_tests(self):
         printed = self.run_program(
-            sys.executable, "-X", "dev", "-m", "unittest", "discover", "-t", PYTHON, "-s", PYTHON / "tests")
+            sys.executable, "-X", "dev", "-m", "unittest", "discover", "-t", PYTHON, "-s", PYTHON / "tests", seconds=380)
         self.assertRegex(printed, r"Ran [3-9]\d tests")
 
     @deep_only("it takes packages of PyPI")

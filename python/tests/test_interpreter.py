@@ -95,6 +95,31 @@ class Interpreter(DatabaseTest):
         """
         self.assertEqual(self.run_python(program).stdout, "['NATIVE-0103', 'NATIVE-0103', 'NATIVE-0103']\n0 0\n")
 
+    def test_a_forked_worker_closes_what_it_got_although_a_lock_was_held_at_the_fork(self):
+        program = """if True:
+            import os, sys, threading, mimeo
+            mimeo.set_log_level(None)
+            db = mimeo.open(sys.argv[1])
+            observer = db.observe("SELECT * FROM c", lambda rows: None)
+            is_held, goes_on = threading.Event(), threading.Event()
+            def hold():
+                with db._pump._lock:
+                    is_held.set()
+                    goes_on.wait()
+            holding = threading.Thread(target=hold)
+            holding.start()
+            is_held.wait()
+            child = os.fork()
+            if child == 0:
+                observer.close()
+                db.close()
+                os._exit(7)
+            print(os.WEXITSTATUS(os.waitpid(child, 0)[1]))
+            goes_on.set()
+            holding.join()
+        """
+        self.assertEqual(self.run_python(program).stdout, "7\n")
+
     def test_a_worker_that_was_forked_before_anything_was_opened_opens_its_own(self):
         program = """if True:
             import multiprocessing, sys, mimeo
