@@ -30,6 +30,9 @@ public enum BackupErrorCode: String, Sendable, CaseIterable {
     case unknownDatabase = "BAK-0404"
     /// The log refused an operation of the backup, or shows other documents than the backup.
     case restoreFailed = "BAK-0405"
+    /// A move had begun a copy that the other log has neither shown nor kept. Find the log that shows the
+    /// database; if none does, `--cancel --lost` opens the former one.
+    case moveLost = "BAK-0406"
     /// The passphrase does not open the key, is too short, or is missing.
     case passphraseWrong = "BAK-0501"
     /// A key file cannot be read, or one is already where the key should go.

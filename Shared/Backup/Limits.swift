@@ -41,7 +41,7 @@ enum Limits {
     static let turnSeconds: Int64 = 300
     /// Blobs named one by one in an answer.
     static let namedBlobs = 100
-    /// Time that a restore waits for other users of the log to have left.
+    /// Time that a restore or move waits for other users of the log, or makers of drafts, to have left.
     static let leavingPatience: Duration = .seconds(3)
     /// Time between two looks for them.
     static let leavingPause: Duration = .milliseconds(100)

@@ -58,6 +58,9 @@ public enum OperationLogErrorCode: String, Sendable, CaseIterable {
     /// The database was moved to another log, or is about to be served from there. Nothing was stored; the
     /// message names the address that the operator gave. Reads continue.
     case moved = "LOG-0313"
+    /// Another process restores databases into the log, moves one to or from it, or takes a move back, or has
+    /// done so meanwhile. Nothing was changed; begin again once it has ended.
+    case contended = "LOG-0314"
 
     /// The entry at `offset` is missing, damaged, or does not follow its predecessor; without an offset, the
     /// file is damaged as a whole. It is not served.

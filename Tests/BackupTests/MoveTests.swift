@@ -58,8 +58,8 @@ struct MoveTests {
                 isOver = life.isOver
                 for database in try await target.databases() {
                     #expect(
-                        try await history.log.newPlace(of: database) == Self.place, "after \(changes) changes"
-                    )
+                        try await history.log.newPlace(of: database)?.log == Self.place.log,
+                        "after \(changes) changes")
                 }
                 // It is taken, unless the log is closed.
                 _ = try? await history.log.append([history.rest[0]], to: "app")
@@ -85,14 +85,18 @@ struct MoveTests {
             let mover = LogMover(from: history.log, to: target, place: Self.place)
             #expect(try await mover.copy().map(\.database) == ["app"])
             #expect(try await target.databases().isEmpty)
-            try await history.log.close("app", movedTo: Self.place)
+            let draft = try #require(try await target.number(of: RestoreDraft.moving("app")))
+            try await history.log.close("app", movedTo: Self.place.with(number: draft), from: nil)
             _ = try await mover.cancel()
+            #expect(try await target.drafts().isEmpty)
             #expect(
                 try await history.log.append([history.rest[0]], to: "app")
                     == [.appended(offset: Offset(UInt64(history.begun + 1)))])
             _ = try await mover.move()
-            #expect(try await code { _ = try await mover.cancel() } == .targetNotEmpty)
-            #expect(try await history.log.newPlace(of: "app") == Self.place)
+            for isLost in [false, true] {
+                #expect(try await code { _ = try await mover.cancel(isLost: isLost) } == .targetNotEmpty)
+            }
+            #expect(try await history.log.newPlace(of: "app")?.log == Self.place.log)
             await target.close()
             await history.log.close()
         }
@@ -118,7 +122,7 @@ struct MoveTests {
                 try await history.log.append([history.rest[1]], to: "app") == [
                     .appended(offset: end.offset.next)
                 ])
-            #expect(try await target.newPlace(of: "app") == home)
+            #expect(try await target.newPlace(of: "app")?.log == home.log)
             let unknown = LogMover(from: history.log, to: target, database: "none", place: Self.place)
             #expect(try await code { _ = try await unknown.move() } == .unknownDatabase)
             await target.close()
@@ -138,12 +142,12 @@ struct MoveTests {
             _ = try await LogMover(from: second, to: third, place: next).move()
             let end = try await second.head(of: "app")
             #expect(try await code { _ = try await first.move() } == .targetNotEmpty)
-            #expect(try await second.newPlace(of: "app") == next)
+            #expect(try await second.newPlace(of: "app")?.log == next.log)
             #expect(try await second.head(of: "app") == end)
 
             let stranger = try place.log("stranger")
             try await stranger.createDatabase("app")
-            try await stranger.close("app", movedTo: next)
+            try await stranger.close("app", movedTo: next, from: nil)
             let other = LogMover(from: third, to: stranger, place: Self.place)
             #expect(try await code { _ = try await other.move() } == .targetNotEmpty)
             #expect(try await stranger.newPlace(of: "app") == next)
@@ -163,7 +167,7 @@ struct MoveTests {
             let again = try await mover.move()
             #expect(Set(again.map(\.database)) == Set(before + ["late"]))
             #expect(try await second.databaseExists("late"))
-            #expect(try await history.log.newPlace(of: "late") == Self.place)
+            #expect(try await history.log.newPlace(of: "late")?.log == Self.place.log)
             #expect(try await mover.move().count == again.count)
             for log in [second, history.log] { await log.close() }
         }
@@ -172,7 +176,7 @@ struct MoveTests {
     // MARK: A history
 
     /// A log with a part of a history, whose rest is still to be written.
-    private struct History {
+    struct History {
         let log: SQLiteOperationLog
         /// The operations that the log has.
         let begun: Int
@@ -214,7 +218,7 @@ struct MoveTests {
         }
     }
 
-    private static func history(_ place: Place, isTruncated: Bool) async throws -> History {
+    static func history(_ place: Place, isTruncated: Bool) async throws -> History {
         var random = SplitMix64(seed: 11)
         let origin = try place.log("origin")
         let author = try await Author(origin, folder: place.folder)
@@ -224,7 +228,7 @@ struct MoveTests {
         let begun = author.digests.count - 1
         let log = try place.log("source")
         _ = try await LogMover(from: origin, to: log, place: Self.place).copy()
-        try await log.publish([RestoreDraft.name(of: "app")], replacing: [])
+        try await log.publish([RestoreDraft.moving("app")], replacing: [])
         try await author.writeSome(60, &random)
         let rest = try await origin.read("app", after: Offset(UInt64(begun))).map { entry in
             AppendRequest(

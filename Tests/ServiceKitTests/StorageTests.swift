@@ -115,7 +115,7 @@ struct StorageTests {
             let part = StoragePart(log: guarded, room: nil, ledger: DamageLedger())
             let place = NewPlace(log: "postgres://db/mimeo", address: "https://new.example.com")
             // One database of many is not the server's readiness.
-            try await log.close("cars", movedTo: place)
+            try await log.close("cars", movedTo: place, from: nil)
             await guarded.lookForMove()
             #expect(await part.readiness().isEmpty)
             let refusal = await #expect(throws: OperationLogError.self) {
@@ -125,13 +125,13 @@ struct StorageTests {
             #expect(answer.httpStatus == .serviceUnavailable)
             #expect(answer.publicCode == "LOG-0313")
             #expect(answer.publicMessage == "the database was moved to https://new.example.com")
-            try await log.close(SystemDatabase.id, movedTo: place)
+            try await log.close(SystemDatabase.id, movedTo: place, from: nil)
             await guarded.lookForMove()
             #expect(await part.readiness().map(\.code) == ["LOG-0313"])
             #expect(guarded.status.refusesAtOnce)
             #expect(
                 await part.health().detail == "LOG-0313: the database was moved to https://new.example.com")
-            try await log.reopen(SystemDatabase.id)
+            try await log.reopen(SystemDatabase.id, from: place)
             await guarded.lookForMove()
             #expect(await part.readiness().isEmpty)
             #expect(await part.health() == .ok)

@@ -1,5 +1,6 @@
 """Databases move to another log while they are written, and the mover is killed in each step."""
 
+import fcntl
 import json
 import threading
 
@@ -118,6 +119,13 @@ class Moves(SystemTest):
         self.assertFalse(self.move(server, to, *one, "--ahead")["moved"])
         self.move(server, to, *one, "--cancel")
         server.execute("INSERT INTO c DOCUMENTS ({'_id': 'y'})")
+        # The third byte of the wake file is the lock of whoever makes drafts in the log: a mover, for example.
+        with open(server.data / "log.sqlite-wake", "r+b") as wake:
+            fcntl.lockf(wake, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 2)
+            for second in (["--cancel"], ["--ahead"], []):
+                refused = mimeo("database", "move", "--data", server.data, "--to", to, *one, *second)
+                self.assertEqual(refused.returncode, 1, refused.stdout)
+                self.assertIn("LOG-0314", refused.stderr)
         whole = mimeo("database", "move", "--data", server.data, "--to", to)
         self.assertEqual(whole.returncode, 1, whole.stderr)
         self.assertIn("BAK-0401", whole.stderr)

@@ -22,8 +22,9 @@ struct DatabaseCommand: AsyncParsableCommand {
                 Copies everything while servers go on, closes the former log to writes (LOG-0313), copies \
                 the rest, and shows the databases in the other log, with their identity: devices and cursors \
                 go on. Then start a server on it. A move that was interrupted goes on when the same command \
-                runs again; run only one at a time. Attachments and the key stay where they are. Prints a \
-                JSON object before each step. Docs/tasks/to-postgresql.md has the order of things.
+                runs again; a second one at the same time is refused (LOG-0314). Attachments and the key \
+                stay where they are. Prints a JSON object before each step. Docs/tasks/to-postgresql.md has \
+                the order of things.
                 """)
 
         @OptionGroup var place: LogPlace
@@ -47,9 +48,12 @@ struct DatabaseCommand: AsyncParsableCommand {
         var ahead = false
         @Flag(help: "Take back a move that has not shown the databases yet: writes are taken again.")
         var cancel = false
+        @Flag(help: "With --cancel: the other log has lost the copies, and you know that no log shows them.")
+        var lost = false
 
         func validate() throws {
             guard !ahead || !cancel else { throw ValidationError("give --ahead or --cancel") }
+            guard cancel || !lost else { throw ValidationError("--lost goes with --cancel") }
             guard address?.contains(" ") != true else {
                 throw ValidationError("--address is like https://mimeo.example.com")
             }
@@ -71,7 +75,7 @@ struct DatabaseCommand: AsyncParsableCommand {
                         let mover = LogMover(
                             from: log, to: other, database: id, place: there, progress: progress
                         ) { LineWriter.standardOutput.write(["step": .string($0.rawValue)]) }
-                        if cancel { return try await mover.cancel() }
+                        if cancel { return try await mover.cancel(isLost: lost) }
                         if ahead { return try await mover.copy() }
                         let entry = id.map { RestoredEntry(name: $0, log: other, logger: logger) }
                         try await entry?.check()

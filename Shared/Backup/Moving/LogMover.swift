@@ -5,12 +5,19 @@ import OperationLog
 /// Moves databases from one log to another while they are served.
 ///
 /// Everything is copied into drafts of the other log, again and again until little is left; the former log
-/// is closed to appends, durably; the rest is copied; and the drafts get their names at once. So at no time
-/// do two logs take writes, and whatever was acknowledged is in both. Identity, offsets and chain stay, so
-/// cursors and replicas go on.
+/// is closed to appends, durably, and names the draft's number; the rest is copied; and the drafts get their
+/// names at once. So at no time do two logs take writes, and whatever was acknowledged is in both. Identity,
+/// offsets and chain stay, so cursors and replicas go on.
 ///
 /// All state is in the two logs: a move that was interrupted at any point goes on when it is begun again.
-/// Only one may run at a time.
+/// Invariants, by which it does not matter who else works on the two logs, or wakes after an hour:
+/// - A draft is shown only under the number that the closed log names, and only while it has its hidden name.
+/// - Before the closed log names another draft, or opens again, the draft that it named is *retired*: it gets
+///   a name under which nobody can show it. Both changes fail if the log names another one by then.
+/// - A retired draft is kept until the former log does not name it any more. So a draft that the log names
+///   and nobody has was shown, and has gone on since; or it is lost, which only a person can tell.
+///
+/// Besides, only one process at a time makes drafts in either log (`reserveDrafts`).
 public struct LogMover: Sendable {
     /// The steps of a move.
     public enum Step: String, Sendable {
@@ -30,11 +37,32 @@ public struct LogMover: Sendable {
         public let end: LogPosition
     }
 
-    private let source: any RestorableLog
-    private let target: any RestorableLog
+    /// A database on its way.
+    struct Traveller: Sendable {
+        let database: DatabaseID
+        /// The place that the former log names; nil while it takes appends.
+        var closing: NewPlace?
+        /// The number of the closed database of the other log that makes way: it came from there.
+        let replaced: Int64?
+        /// The number of its draft, once this move has found or made it.
+        var draft: Int64?
+
+        /// The draft's hidden name.
+        var name: DatabaseID { RestoreDraft.moving(database) }
+
+        /// The refusal of a move whose draft was taken away.
+        var contended: OperationLogError {
+            OperationLogError(
+                .contended, "another move or --cancel has taken the copy away; begin again",
+                database: database)
+        }
+    }
+
+    let source: any RestorableLog
+    let target: any RestorableLog
     private let database: DatabaseID?
     private let place: NewPlace
-    private let progress: BackupProgress
+    let progress: BackupProgress
     private let tell: @Sendable (Step) async -> Void
 
     /// A move from a log to another one.
@@ -54,51 +82,68 @@ public struct LogMover: Sendable {
     /// Copies as much as there is, and closes nothing: the move that follows has little left.
     /// - Throws: as `move`.
     public func copy() async throws -> [Moved] {
-        let moved = try await moved()
-        let all = try await chosen().filter { !moved.contains($0) }
-        _ = try await replaceable(all, beside: moved)
-        await tell(.copying)
-        try await follow(all)
-        return try await ends(all.map { ($0, RestoreDraft.name(of: $0)) })
+        try await working {
+            var rest = try await look().rest
+            await tell(.copying)
+            try await follow(&rest)
+            return try await ends(rest.map { ($0.database, $0.name) })
+        }
     }
 
     /// Moves.
-    /// - Throws: `BAK-0301`, `BAK-0401`, `BAK-0404`, `BAK-0405`, the logs' errors.
+    /// - Throws: `BAK-0301`, `BAK-0401`, `BAK-0404`, `BAK-0405`, `BAK-0406`, `LOG-0313`, `LOG-0314`, other
+    ///   errors of the logs.
     public func move() async throws -> [Moved] {
-        let moved = try await moved()
-        var rest = try await chosen().filter { !moved.contains($0) }
-        if !rest.isEmpty {
-            let replaced = try await replaceable(rest, beside: moved)
-            await tell(.copying)
-            try await follow(rest)
-            await tell(.closed)
-            rest = try await close(rest, beside: moved)
-            try await complete(rest)
-            try await target.publish(rest.map { RestoreDraft.name(of: $0) }, replacing: replaced)
+        try await working {
+            let (moved, found) = try await look()
+            var rest = found
+            if !rest.isEmpty {
+                await tell(.copying)
+                try await follow(&rest)
+                await tell(.closed)
+                try await close(&rest, beside: moved)
+                try await complete(&rest)
+                try await show(rest)
+            }
+            await tell(.moved)
+            let all = moved + rest.map(\.database)
+            try await cleanUp(all)
+            return try await ends(all.map { ($0, $0) })
         }
-        await tell(.moved)
-        return try await ends((moved + rest).map { ($0, $0) })
     }
 
-    /// Takes a move back that has ended, and has not shown the databases yet: the former log takes appends
-    /// again.
-    /// - Throws: `BAK-0401` once the other log has the databases.
-    public func cancel() async throws -> [Moved] {
-        let all = try await chosen()
-        // A move that still runs finds no draft to publish, unless it begins another one: end it before.
-        try await target.discardDrafts()
-        guard try await shown(all).isEmpty else {
-            throw BackupError(
-                .targetNotEmpty, "the other log has the databases already; move them back from there")
+    /// Takes a move back that has not shown the databases: the former log takes appends again.
+    /// - Parameter isLost: true if the other log has lost the copies: a person has looked, and no log shows
+    ///   the databases.
+    /// - Throws: `BAK-0401` once the other log has shown the databases, `BAK-0406`, `LOG-0314`.
+    public func cancel(isLost: Bool = false) async throws -> [Moved] {
+        try await working {
+            let all = try await chosen()
+            var closed: [(database: DatabaseID, place: NewPlace)] = []
+            var retired: [Renaming] = []
+            for database in all {
+                guard let place = try await source.newPlace(of: database) else { continue }
+                try await requireUnshown(database, place, isLost: isLost)
+                closed.append((database, place))
+                let name = RestoreDraft.moving(database)
+                guard let number = place.number, try await target.number(of: name) == number else { continue }
+                let identity = try await source.head(of: database).logID
+                let grave = RestoreDraft.retired(database, identity, number)
+                retired.append(Renaming(name, number: number, to: grave))
+            }
+            // From here on nobody can show them.
+            try await target.rename(retired)
+            for (database, place) in closed { try await source.reopen(database, from: place) }
+            try await cleanUp(all, beginnings: true)
+            return try await ends(all.map { ($0, $0) }, in: source)
         }
-        for database in all {
-            try await requireThisMove(database)
-            try await source.reopen(database)
-        }
-        return try await ends(all.map { ($0, $0) }, in: source)
     }
 
     // MARK: Steps
+
+    private func working<Result>(_ body: () async throws -> Result) async throws -> Result {
+        try await source.makingDrafts { try await target.makingDrafts(body) }
+    }
 
     private func chosen() async throws -> [DatabaseID] {
         let all = try await source.databases()
@@ -109,68 +154,92 @@ public struct LogMover: Sendable {
         return [database]
     }
 
-    /// The databases that the other log shows under the same identity.
-    private func shown(_ all: [DatabaseID]) async throws -> [DatabaseID] {
-        var shown: [DatabaseID] = []
-        for database in all where try await target.databaseExists(database) {
-            let isSame = try await target.head(of: database).logID == source.head(of: database).logID
-            // One that was moved from there to here is closed there.
-            if isSame, try await target.newPlace(of: database) == nil { shown.append(database) }
+    /// Tells which databases an earlier attempt has moved. The former server may have made others since.
+    private func look() async throws -> (moved: [DatabaseID], rest: [Traveller]) {
+        let all = try await chosen()
+        let strangers = Set(try await target.databases()).subtracting(all)
+        if database == nil, let stranger = strangers.first {
+            throw BackupError(
+                .targetNotEmpty,
+                "the other log has the database \(stranger); move into an empty log, or one database")
         }
-        return shown
-    }
-
-    /// The databases that an earlier attempt has moved. The former server may have made others since.
-    private func moved() async throws -> [DatabaseID] {
-        let shown = try await shown(chosen())
-        for database in shown {
-            guard try await source.newPlace(of: database)?.log == place.log else {
-                throw BackupError(
-                    .targetNotEmpty, "both logs take writes of database \(database): stop one of the servers")
+        var (moved, rest): ([DatabaseID], [Traveller]) = ([], [])
+        for database in all {
+            if let traveller = try await look(at: database) {
+                rest.append(traveller)
+            } else {
+                moved.append(database)
             }
         }
-        return shown
+        return (moved, rest)
     }
 
-    /// The databases of the other log that make way, which are closed there: they came from it.
-    private func replaceable(
-        _ all: [DatabaseID], beside moved: [DatabaseID]
-    ) async throws -> [DatabaseID] {
-        for database in all { try await requireThisMove(database) }
-        var closed: [DatabaseID] = []
-        for present in try await target.databases() where database == nil || all.contains(present) {
-            if moved.contains(present) { continue }
-            guard all.contains(present), try await hasCome(present) else {
+    /// - Returns: nil for a database that was moved.
+    private func look(at database: DatabaseID) async throws -> Traveller? {
+        let closing = try await source.newPlace(of: database)
+        if let closing, closing.log != place.log { throw closing.refusal(of: database) }
+        let present = try await target.number(of: database)
+        if let present {
+            let isOpen = try await target.newPlace(of: database) == nil
+            if isOpen, present == closing?.number { return nil }
+            try await requireFormer(database, isOpen: isOpen, isShown: present == closing?.number)
+        }
+        if let closing, try await !isUnshown(database, closing) { throw lost(database) }
+        return Traveller(database: database, closing: closing, replaced: present)
+    }
+
+    /// Refuses to replace a database of the other log, unless it was moved from there to here: it is closed,
+    /// and no further than the log here, which goes on where it ended.
+    private func requireFormer(_ database: DatabaseID, isOpen: Bool, isShown: Bool) async throws {
+        let (there, here) = (try await target.head(of: database), try await source.head(of: database))
+        let isSame = there.logID == here.logID
+        guard isOpen || isShown || !isSame || there.offset > here.offset else { return }
+        let reason =
+            isShown
+            ? "database \(database) was moved to the other log, and on from there"
+            : isSame && isOpen
+                ? "both logs have database \(database) open: stop one of the servers"
+                : "the other log has another database \(database); move into an empty log"
+        throw BackupError(.targetNotEmpty, reason)
+    }
+
+    /// Returns whether the draft that a closed log names is still one, or is retired.
+    private func isUnshown(_ database: DatabaseID, _ closing: NewPlace) async throws -> Bool {
+        guard let number = closing.number else { return false }
+        let identity = try await source.head(of: database).logID
+        for name in [RestoreDraft.moving(database), RestoreDraft.retired(database, identity, number)]
+        where try await target.number(of: name) == number { return true }
+        return false
+    }
+
+    private func lost(_ database: DatabaseID) -> BackupError {
+        BackupError(
+            .moveLost,
+            "the other log has neither database \(database) nor the copy that the move to there had made; if "
+                + "no log shows it, take the move back with --cancel --lost")
+    }
+
+    private func requireUnshown(_ database: DatabaseID, _ closing: NewPlace, isLost: Bool) async throws {
+        guard closing.log == place.log else { throw closing.refusal(of: database) }
+        if try await isUnshown(database, closing) { return }
+        if let present = try await target.number(of: database) {
+            let (there, here) = (try await target.head(of: database), try await source.head(of: database))
+            let isOpen = try await target.newPlace(of: database) == nil
+            let isLater = there.logID == here.logID && (isOpen || there.offset > here.offset)
+            guard present != closing.number, !isLater else {
                 throw BackupError(
-                    .targetNotEmpty,
-                    "the other log has the database \(present); move into an empty log, or one database")
+                    .targetNotEmpty, "the other log has the databases already; move them back from there")
             }
-            closed.append(present)
         }
-        return closed
-    }
-
-    /// Returns whether a database of the other log was moved from there to here: it is closed, and no further
-    /// than the log here, which goes on where it ended.
-    private func hasCome(_ present: DatabaseID) async throws -> Bool {
-        guard try await target.newPlace(of: present) != nil else { return false }
-        let (there, here) = (try await target.head(of: present), try await source.head(of: present))
-        return there.logID == here.logID && there.offset <= here.offset
-    }
-
-    /// - Throws: `LOG-0313` for a database that was moved to another place.
-    private func requireThisMove(_ database: DatabaseID) async throws {
-        if let other = try await source.newPlace(of: database), other.log != place.log {
-            throw other.refusal(of: database)
-        }
+        guard isLost else { throw lost(database) }
     }
 
     /// Copies until little is left, or until as much comes as is copied.
-    private func follow(_ all: [DatabaseID]) async throws {
+    private func follow(_ all: inout [Traveller]) async throws {
         var (least, rounds) = (UInt64.max, 0)
         while rounds < Limits.moveRounds {
             var copied: UInt64 = 0
-            for database in all { copied += try await copy(database) }
+            for index in all.indices { copied += try await copy(&all[index]) }
             guard copied > Limits.moveRest else { return }
             rounds = copied < least ? 0 : rounds + 1
             least = min(least, copied)
@@ -178,31 +247,75 @@ public struct LogMover: Sendable {
     }
 
     /// Closes all databases, those included that were made meanwhile.
-    private func close(
-        _ all: [DatabaseID], beside moved: [DatabaseID]
-    ) async throws -> [DatabaseID] {
-        var closed: [DatabaseID] = []
-        var open = all
-        while !open.isEmpty {
-            for database in open { try await source.close(database, movedTo: place) }
-            closed += open
-            open = try await chosen().filter { !closed.contains($0) && !moved.contains($0) }
+    private func close(_ all: inout [Traveller], beside moved: [DatabaseID]) async throws {
+        for index in all.indices { try await close(&all[index]) }
+        while true {
+            let known = Set(moved + all.map(\.database))
+            let made = try await chosen().filter { !known.contains($0) }
+            guard !made.isEmpty else { return }
+            for database in made {
+                guard var traveller = try await look(at: database) else {
+                    throw BackupError(.restoreFailed, "another move has taken the database \(database) along")
+                }
+                _ = try await copy(&traveller)
+                try await close(&traveller)
+                all.append(traveller)
+            }
         }
-        return closed
     }
 
-    /// Copies what is left in the closed log. A draft that had to begin again has dropped the others.
-    private func complete(_ all: [DatabaseID]) async throws {
-        for _ in 1...Limits.copyAttempts {
-            for database in all { _ = try await copy(database) }
-            var isWhole = true
-            for database in all where isWhole {
-                let draft = try await end(of: RestoreDraft.name(of: database))
-                isWhole = try await draft == source.head(of: database)
-            }
-            if isWhole { return }
+    /// Closes a database, or has the closed one name the draft that it has now.
+    private func close(_ traveller: inout Traveller) async throws {
+        guard let draft = traveller.draft, try await target.number(of: traveller.name) == draft else {
+            throw traveller.contended
         }
-        throw BackupError(.restoreFailed, "the other log does not end where the former one does")
+        let next = place.with(number: draft)
+        guard traveller.closing != next else { return }
+        try await source.close(traveller.database, movedTo: next, from: traveller.closing)
+        traveller.closing = next
+    }
+
+    /// Copies what is left in the closed log.
+    private func complete(_ all: inout [Traveller]) async throws {
+        for index in all.indices {
+            _ = try await copy(&all[index])
+            // The rest may have needed a new draft.
+            try await close(&all[index])
+        }
+        for traveller in all {
+            let end = try await target.head(of: traveller.name)
+            guard try await source.head(of: traveller.database) == end else {
+                throw BackupError(.restoreFailed, "the other log does not end where the former one does")
+            }
+        }
+    }
+
+    private func show(_ all: [Traveller]) async throws {
+        var renamings: [Renaming] = []
+        for traveller in all {
+            guard let draft = traveller.draft else { throw traveller.contended }
+            if let replaced = traveller.replaced {
+                renamings.append(Renaming(traveller.database, number: replaced, to: nil))
+            }
+            renamings.append(Renaming(traveller.name, number: draft, to: traveller.database))
+        }
+        try await target.rename(renamings)
+    }
+
+    /// Removes retired drafts, which the former log does not name any more.
+    /// - Parameter beginnings: true to remove drafts, too.
+    private func cleanUp(_ all: [DatabaseID], beginnings: Bool = false) async throws {
+        let drafts = try await target.drafts()
+        var left: [DatabaseID] = []
+        for database in drafts.isEmpty ? [] : all {
+            let identity = try await source.head(of: database).logID
+            left += drafts.filter { RestoreDraft.isRetired($0, of: database, identity) }
+            // Another log's database of the same name may be on its way, too.
+            let name = RestoreDraft.moving(database)
+            guard beginnings, drafts.contains(name) else { continue }
+            if try await target.head(of: name).logID == identity { left.append(name) }
+        }
+        try await target.remove(left)
     }
 
     private func ends(
@@ -213,118 +326,5 @@ public struct LogMover: Sendable {
             ends.append(Moved(database: database, end: try await (log ?? target).head(of: name)))
         }
         return ends
-    }
-
-    /// The end of a draft; nil if there is none.
-    private func end(of draft: DatabaseID) async throws -> LogPosition? {
-        do {
-            return try await target.head(of: draft)
-        } catch let error as OperationLogError where error.code == .unknownDatabase {
-            return nil
-        }
-    }
-}
-
-// MARK: One database
-
-extension LogMover {
-    /// Copies what its draft lacks, up to the head that the log has now.
-    /// - Returns: the number of operations.
-    private func copy(_ database: DatabaseID) async throws -> UInt64 {
-        for _ in 1...Limits.copyAttempts {
-            do {
-                return try await attempt(database)
-            } catch let error as OperationLogError
-                where [.truncated, .noSnapshot].contains(error.code)
-            {
-                try await target.discardDrafts()
-            }
-        }
-        throw BackupError(
-            .overtaken,
-            "the log of database \(database) was truncated \(Limits.copyAttempts) times while it was copied; "
-                + "raise --kept-operations")
-    }
-
-    private func attempt(_ database: DatabaseID) async throws -> UInt64 {
-        let end = try await source.head(of: database).offset
-        var writer = DraftWriter(log: target, draft: try await draft(of: database))
-        let start = try await target.head(of: writer.draft).offset
-        var offset = start
-        while offset < end {
-            let entries = try await source.read(database, after: offset)
-            let actors = Set(entries.map(\.actor)).subtracting(writer.keys.keys)
-            for (actor, known) in try await frontiers(of: Array(actors), in: database) {
-                writer.keys[actor] = known.authorKey
-            }
-            for entry in entries { try await writer.append(entry.record, at: entry.offset) }
-            try await writer.flush()
-            offset = entries.last?.offset ?? end
-            progress.tell("copying \(database)", offset.rawValue, of: end.rawValue)
-            try Task.checkCancellation()
-        }
-        // The chain says that each operation is the same.
-        let copy = try await target.head(of: writer.draft)
-        guard try await source.position(at: copy.offset, in: database) == copy else {
-            throw BackupError(.restoreFailed, "the copy of database \(database) is not the log's")
-        }
-        return offset.rawValue - start.rawValue
-    }
-
-    /// The draft of an earlier round or attempt, if the log goes on where it ends; else a new one.
-    private func draft(of database: DatabaseID) async throws -> DatabaseID {
-        let name = RestoreDraft.name(of: database)
-        if let end = try await end(of: name) {
-            let cut = try await target.truncation(of: name)
-            let base = cut.offset == 0 ? cut : try await target.snapshot(of: name)?.position
-            if base == cut, try await source.position(at: end.offset, in: database) == end { return name }
-            try await target.discardDrafts()
-        }
-        guard try await source.truncation(of: database).offset > 0 else {
-            let logID = try await source.head(of: database).logID
-            return try await target.beginRestore(of: database, after: 0, hash: 0, as: logID)
-        }
-        guard let snapshot = try await source.snapshot(of: database) else {
-            throw OperationLogError.noSnapshot(database, 0)
-        }
-        return try await begin(database, with: snapshot)
-    }
-
-    /// Makes a draft that begins with the log's snapshot.
-    private func begin(_ database: DatabaseID, with snapshot: LogSnapshot) async throws -> DatabaseID {
-        let place = snapshot.position
-        let draft = try await target.beginRestore(
-            of: database, after: place.offset, hash: place.hash, as: place.logID)
-        let copy = try await target.beginSnapshot(of: draft, at: place)
-        var actors = SnapshotActors()
-        var known: [ActorID: FrontierEntry] = [:]
-        try await source.readSnapshot(snapshot, of: database) { chunk in
-            try actors.take(chunk)
-            var named: [ActorID] = []
-            for case .actor(let actor) in try SnapshotChunk.records(in: chunk) { named.append(actor.actor) }
-            known.merge(try await frontiers(of: named, in: database)) { $1 }
-            try await target.add(chunk, to: copy, in: draft)
-            progress.tell("copying \(database)", 0, of: place.offset.rawValue)
-        }
-        actors.keys = known.mapValues(\.authorKey)
-        // The log knows the checksum of an operation that was its actor's last one.
-        let ends = try actors.frontiers().map { actor, frontier in
-            (actor, known[actor].flatMap { $0.sequence == frontier.sequence ? $0 : nil } ?? frontier)
-        }
-        try await DraftWriter(log: target, draft: draft)
-            .register(Dictionary(uniqueKeysWithValues: ends))
-        _ = try await target.finish(copy, in: draft)
-        return draft
-    }
-
-    private func frontiers(
-        of actors: [ActorID], in database: DatabaseID
-    ) async throws -> [ActorID: FrontierEntry] {
-        var found: [ActorID: FrontierEntry] = [:]
-        for start in stride(from: 0, to: actors.count, by: Limits.actorsAtOnce) {
-            let some = Array(actors[start..<min(start + Limits.actorsAtOnce, actors.count)])
-            found.merge(try await source.frontier(of: some, in: database)) { $1 }
-        }
-        return found
     }
 }

@@ -106,6 +106,15 @@ public struct Restorer: Sendable {
             }
             return report
         }
+        let (scratch, begun) = (scratch ?? folder.path, report)
+        return try await log.makingDrafts { try await write(plans, chain, into: log, scratch, begun) }
+    }
+
+    private func write(
+        _ plans: [RestorePlan], _ chain: [ChainedBackup], into log: any RestorableLog, _ scratch: String,
+        _ begun: Report
+    ) async throws -> Report {
+        var report = begun
         let replaced = try await checkTarget(log, plans)
         try await log.discardDrafts()
         do {
@@ -115,11 +124,11 @@ public struct Restorer: Sendable {
                     log: log, plan: plan, name: self.name(of: plan), progress: progress
                 ).run()
                 drafts.append(draft)
-                report.databases.append(try await check(log, draft, plan, scratch ?? folder.path))
+                report.databases.append(try await check(log, draft, plan, scratch))
             }
             if let last = chain.last {
                 try await restoreBlobs(last, &report)
-                try await restoreBlobs(last, through: scratch ?? folder.path, &report)
+                try await restoreBlobs(last, through: scratch, &report)
                 try restoreKey(last, &report)
             }
             try await log.publish(drafts, replacing: replaced)

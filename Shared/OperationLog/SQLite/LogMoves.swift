@@ -30,12 +30,12 @@ enum LogMoves {
         return places
     }
 
-    /// See `RestorableLog.close(_:movedTo:)`.
-    static func close(_ db: Database, _ database: DatabaseID, _ place: NewPlace) throws {
+    /// See `RestorableLog.close(_:movedTo:from:)`.
+    static func close(
+        _ db: Database, _ database: DatabaseID, _ place: NewPlace, _ former: NewPlace?
+    ) throws {
         let number = try LogReader.head(db, database: database).number
-        if let known = try places(db)[number] {
-            guard known.log == place.log else { throw known.refusal(of: database) }
-        }
+        try NewPlace.require(try places(db)[number], is: former, for: place, of: database)
         try db.execute(sql: objects)
         try db.execute(
             sql: "INSERT OR REPLACE INTO moved (database, place) VALUES (?, ?)",
@@ -43,25 +43,25 @@ enum LogMoves {
     }
 
     /// See `RestorableLog.reopen`.
-    static func reopen(_ db: Database, _ database: DatabaseID) throws {
+    static func reopen(_ db: Database, _ database: DatabaseID, _ former: NewPlace) throws {
         let number = try LogReader.head(db, database: database).number
-        guard try places(db)[number] != nil else { return }
+        try NewPlace.require(try places(db)[number], is: former, of: database)
         try db.execute(sql: "DELETE FROM moved WHERE database = ?", arguments: [number])
     }
 }
 
 extension SQLiteOperationLog {
     /// One transaction.
-    public func close(_ database: DatabaseID, movedTo place: NewPlace) async throws {
+    public func close(_ database: DatabaseID, movedTo place: NewPlace, from former: NewPlace?) async throws {
         try await writing { writer throws(LogWriter.Failure) in
-            try writer.change { try LogMoves.close($0, database, place) }
+            try writer.change { try LogMoves.close($0, database, place, former) }
         }
     }
 
     /// One transaction.
-    public func reopen(_ database: DatabaseID) async throws {
+    public func reopen(_ database: DatabaseID, from former: NewPlace) async throws {
         try await writing { writer throws(LogWriter.Failure) in
-            try writer.change { try LogMoves.reopen($0, database) }
+            try writer.change { try LogMoves.reopen($0, database, former) }
         }
     }
 

@@ -6,7 +6,7 @@ import GRDB
 extension SQLiteOperationLog: RestorableLog {
     /// One insert.
     public func beginRestore(
-        of database: DatabaseID, after start: Offset, hash: UInt64, as logID: LogID
+        of database: DatabaseID, after start: Offset, hash: UInt64, as logID: LogID?
     ) async throws -> DatabaseID {
         let draft = try RestoreDraft(of: database, after: start, hash: hash, as: logID)
         let isMade = try await writing { writer throws(LogWriter.Failure) in
@@ -50,41 +50,56 @@ extension SQLiteOperationLog: RestorableLog {
         }
     }
 
-    /// An update per database; the rows of replaced ones are removed afterwards.
-    public func publish(_ drafts: [DatabaseID], replacing replaced: [DatabaseID]) async throws {
-        try await writing { writer throws(LogWriter.Failure) in
-            try writer.change { db in
-                for database in replaced { _ = try LogErasure.begin(db, database) }
-                for draft in drafts {
-                    let target = RestoreDraft.target(of: draft)
-                    let sql = "SELECT EXISTS (SELECT 1 FROM databases WHERE id = ?)"
-                    guard try Bool.fetchOne(db, sql: sql, arguments: [target.text]) == false else {
-                        throw RestoreDraft.taken(target)
-                    }
-                    try db.execute(
-                        sql: "UPDATE databases SET id = ? WHERE id = ?", arguments: [target.text, draft.text])
-                    guard db.changesCount == 1 else {
-                        throw OperationLogError(.unknownDatabase, "the draft is gone", database: target)
-                    }
-                }
-            }
-        }
-        try await removeErased()
+    /// One lookup.
+    public func number(of database: DatabaseID) async throws -> Int64? {
+        try await reading { try Self.number(of: database, $0) }
     }
 
-    /// An update, then a transaction per `LogLimits.truncationStep` rows.
-    public func discardDrafts() async throws {
+    /// One scan of the names.
+    public func drafts() async throws -> [DatabaseID] {
+        try await reading { db in
+            try String.fetchAll(db, sql: "SELECT id FROM databases WHERE instr(id, ':') > 0 ORDER BY number")
+                .map { DatabaseID($0) }.filter(RestoreDraft.isOne)
+        }
+    }
+
+    /// An update per database; the rows of removed ones go afterwards.
+    public func rename(_ renamings: [Renaming]) async throws {
         try await writing { writer throws(LogWriter.Failure) in
             try writer.change { db in
-                let sql = "SELECT id FROM databases WHERE substr(id, 1, ?) = ?"
-                let prefix = RestoreDraft.prefix
-                for name in try String.fetchAll(db, sql: sql, arguments: [prefix.count, prefix]) {
-                    _ = try LogErasure.takeName(db, DatabaseID(name))
+                for renaming in renamings {
+                    guard try Self.number(of: renaming.database, db) == renaming.number else {
+                        throw renaming.refusal
+                    }
+                    guard let name = renaming.name else {
+                        _ = try LogErasure.takeName(db, renaming.database)
+                        continue
+                    }
+                    guard try Self.number(of: name, db) == nil else { throw RestoreDraft.taken(name) }
+                    try db.execute(
+                        sql: "UPDATE databases SET id = ? WHERE number = ?",
+                        arguments: [name.text, renaming.number])
                 }
             }
         }
-        try await removeErased()
+        if renamings.contains(where: { $0.name == nil }) { try await removeErased() }
     }
+
+    private static func number(of database: DatabaseID, _ db: Database) throws -> Int64? {
+        let sql = "SELECT number FROM databases WHERE id = ?"
+        return try Int64.fetchOne(db, sql: sql, arguments: [database.text])
+    }
+
+    /// A lock of the wake file, which ends with the process.
+    public func reserveDrafts() async throws {
+        guard wakeFile.reserve() else {
+            throw OperationLogError(
+                .contended, "another process restores into this log, or moves databases to or from it")
+        }
+    }
+
+    /// Gives the lock back.
+    public func releaseDrafts() async { wakeFile.release() }
 
     /// One look at the lock of those who have the log open.
     public func hasOtherUsers() async throws -> Bool { wakeFile.hasOtherListeners }

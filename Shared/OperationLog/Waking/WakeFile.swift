@@ -13,6 +13,7 @@ import Synchronization
 /// A listener holds a shared lock on the file's second byte, from before its first look at the log. So a
 /// writer that is alone wakes nobody, itself included. A process that waits for another's opening is no
 /// listener yet: the first of several processes that start at once is alone, and sees what a crash has left.
+/// Whoever restores or moves databases holds an exclusive one on the third byte.
 ///
 /// The ring is delayed because readers of this process come first, and because one ring is enough for all
 /// commits of that moment: processes woken for each would compete for the same processors with the work
@@ -25,6 +26,8 @@ final class WakeFile: Sendable {
     /// True if other processes can see that this one listens; false before the opening, and on a file system
     /// without such locks.
     private let isListed = Atomic(false)
+    /// True while this opening has the making of drafts.
+    private let isReserved = Atomic(false)
     /// True while a ring is scheduled.
     private let isDue = Atomic(false)
     private let queue = DispatchQueue(label: "mimeo.operation-log.ring")
@@ -41,13 +44,14 @@ final class WakeFile: Sendable {
     deinit { Glibc.close(descriptor) }
 
     private func listen() {
-        var listening = Self.listeners(Int16(F_RDLCK))
+        var listening = Self.lock(Self.listeners, Int16(F_RDLCK))
         isListed.store(fcntl(descriptor, Self.setLock, &listening) == 0, ordering: .releasing)
     }
 
     /// Stops being one of those who have the log open, before this object ends.
     func leave() {
-        var nobody = Self.listeners(Int16(F_UNLCK))
+        release()
+        var nobody = Self.lock(Self.listeners, Int16(F_UNLCK))
         _ = fcntl(descriptor, Self.setLock, &nobody)
     }
 
@@ -73,14 +77,34 @@ final class WakeFile: Sendable {
 
     /// True if another process (or another opening in this one) has the log open.
     var hasOtherListeners: Bool {
-        var other = Self.listeners(Int16(F_WRLCK))
+        var other = Self.lock(Self.listeners, Int16(F_WRLCK))
         return fcntl(descriptor, Self.findLock, &other) != 0 || other.l_type != Int16(F_UNLCK)
     }
 
-    /// The byte that listeners lock. Such a lock belongs to the open file, not to the process, which may
-    /// have the log open twice.
-    private static func listeners(_ kind: Int16) -> Glibc.flock {
-        Glibc.flock(l_type: kind, l_whence: Int16(SEEK_SET), l_start: 1, l_len: 1, l_pid: 0)
+    /// Takes the making of drafts in this log for this opening; the system gives it back with the process. A
+    /// file system without such locks excludes nobody.
+    /// - Returns: false while an opening has it, this one included.
+    func reserve() -> Bool {
+        guard !isReserved.exchange(true, ordering: .acquiringAndReleasing) else { return false }
+        var drafts = Self.lock(Self.drafts, Int16(F_WRLCK))
+        let isMine = fcntl(descriptor, Self.setLock, &drafts) == 0 || ![EAGAIN, EACCES].contains(errno)
+        if !isMine { isReserved.store(false, ordering: .releasing) }
+        return isMine
+    }
+
+    /// Lets another opening make drafts.
+    func release() {
+        var drafts = Self.lock(Self.drafts, Int16(F_UNLCK))
+        _ = fcntl(descriptor, Self.setLock, &drafts)
+        isReserved.store(false, ordering: .releasing)
+    }
+
+    /// The bytes that listeners and the maker of drafts lock. Such a lock belongs to the open file, not to
+    /// the process, which may have the log open twice.
+    private static let (listeners, drafts) = (1, 2)
+
+    private static func lock(_ byte: Int, _ kind: Int16) -> Glibc.flock {
+        Glibc.flock(l_type: kind, l_whence: Int16(SEEK_SET), l_start: byte, l_len: 1, l_pid: 0)
     }
 
     /// Linux's F_OFD_GETLK and F_OFD_SETLK, which the C library declares on request only.

@@ -23,6 +23,8 @@ enum PostgresLogSchema {
 
     /// "MmLg", the mark of all our logs.
     private static let lock = 1_299_007_591
+    /// "MmLd": the lock of whoever restores databases into the log, or moves them.
+    static let draftMaking = 1_299_007_588
 
     /// 64-bit unsigned numbers are stored by their bits. Each database's operations are a
     /// partition, so that one database's truncation or removal touches no other's.

@@ -17,17 +17,12 @@ extension PostgresError {
 
 extension PostgresOperationLog {
     /// One transaction.
-    public func close(_ database: DatabaseID, movedTo place: NewPlace) async throws {
-        try await changing { connection in
-            let number = try PostgresLogReader.head(connection, database).number
-            if let known = try Self.place(of: number, connection), known.log != place.log {
-                throw known.refusal(of: database)
-            }
-            let text = place.text.replacing("'", with: "''").replacing("\\", with: "\\\\")
-            // The other log takes writes soon: this one must not open again with a crash of its server.
+    public func close(_ database: DatabaseID, movedTo place: NewPlace, from former: NewPlace?) async throws {
+        let text = place.text.replacing("'", with: "''").replacing("\\", with: "\\\\")
+        try await changingPlace(of: database, "SHARE ROW EXCLUSIVE") { known, number, connection in
+            try NewPlace.require(known, is: former, for: place, of: database)
             try connection.run(
                 """
-                \(PostgresLogWriter.waitingForDisk(isLocal: true));
                 CREATE OR REPLACE FUNCTION mimeo_log.refuse_moved() RETURNS trigger
                 LANGUAGE plpgsql AS $body$
                 BEGIN
@@ -39,11 +34,41 @@ extension PostgresOperationLog {
         }
     }
 
-    /// One statement.
-    public func reopen(_ database: DatabaseID) async throws {
-        try await changing { connection in
-            let number = try PostgresLogReader.head(connection, database).number
+    /// One transaction.
+    public func reopen(_ database: DatabaseID, from former: NewPlace) async throws {
+        try await changingPlace(of: database, "ACCESS EXCLUSIVE") { known, number, connection in
+            try NewPlace.require(known, is: former, of: database)
             try connection.run("DROP TRIGGER IF EXISTS moved ON mimeo_log.operations_\(number)")
+        }
+    }
+
+    /// Runs a change with the lock that it needs on the database's entries, which excludes other such ones.
+    private func changingPlace(
+        of database: DatabaseID, _ lock: String,
+        _ body: @escaping @Sendable (NewPlace?, _ number: Int64, Connection) throws -> Void
+    ) async throws {
+        try await changingDurably { connection in
+            let number = try PostgresLogReader.head(connection, database).number
+            try connection.run("LOCK TABLE mimeo_log.operations_\(number) IN \(lock) MODE")
+            try body(try Self.place(of: number, connection), number, connection)
+        }
+    }
+
+    /// Runs a change in one transaction that waits for the disk, whatever the role's setting is: the other
+    /// log goes on from there, and this one must not be as before after a crash of its server.
+    func changingDurably<Result: Sendable>(
+        _ body: @escaping @Sendable (Connection) throws -> Result
+    ) async throws -> Result {
+        try await changing { connection in
+            try connection.run("BEGIN; \(PostgresLogWriter.waitingForDisk(isLocal: true))")
+            do {
+                let result = try body(connection)
+                try connection.run("COMMIT")
+                return result
+            } catch {
+                try connection.undo(after: error)
+                throw error
+            }
         }
     }
 

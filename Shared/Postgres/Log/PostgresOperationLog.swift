@@ -52,6 +52,8 @@ public final class PostgresOperationLog: OperationLog {
     private let hub = ChangeHub()
     private let watcher: PostgresChangeWatcher
     private let closing = Mutex(false)
+    /// True while this opening has the making of drafts.
+    let draftMaking = Mutex(false)
 
     /// Opens a log, creating or migrating its schema `mimeo_log` if needed. Blocks while it connects.
     /// - Parameter url: libpq's form, `postgres://user@host/database?sslmode=verify-full`. The role needs
@@ -218,6 +220,7 @@ public final class PostgresOperationLog: OperationLog {
             return !isClosing
         }
         guard isFirst else { return }
+        if draftMaking.withLock({ $0 }) { await releaseDrafts() }
         await committer.close(OperationLogError(.closed, "the log was closed"))
         writer.close()
         hub.finish()
@@ -249,7 +252,9 @@ public final class PostgresOperationLog: OperationLog {
     }
 
     /// Runs interruptible work that nobody waits for, on the connection for long work.
-    func keepingUp(_ body: @escaping @Sendable (Connection) throws -> Void) async throws {
+    func keepingUp<Result: Sendable>(
+        _ body: @escaping @Sendable (Connection) throws -> Result
+    ) async throws -> Result {
         try await changing { try await upkeep.runWhileWanted(body) }
     }
 

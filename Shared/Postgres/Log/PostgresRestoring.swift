@@ -5,11 +5,11 @@ import OperationLog
 extension PostgresOperationLog: RestorableLog {
     /// One function call and one update.
     public func beginRestore(
-        of database: DatabaseID, after start: Offset, hash: UInt64, as logID: LogID
+        of database: DatabaseID, after start: Offset, hash: UInt64, as logID: LogID?
     ) async throws -> DatabaseID {
         let draft = try RestoreDraft(of: database, after: start, hash: hash, as: logID)
-        let isMade = try await changing { connection in
-            let results = try connection.transaction([
+        let isMade = try await changingDurably { connection in
+            let results = try connection.run([
                 Connection.Step(
                     "SELECT mimeo_log.create_database($1, $2, $3)",
                     [
@@ -54,35 +54,77 @@ extension PostgresOperationLog: RestorableLog {
         }
     }
 
-    /// One transaction; the rows of replaced databases are removed afterwards.
-    public func publish(_ drafts: [DatabaseID], replacing replaced: [DatabaseID]) async throws {
-        let targets = drafts.map { RestoreDraft.target(of: $0) }
-        let taken = try await databases().filter { targets.contains($0) && !replaced.contains($0) }
-        if let first = taken.first { throw RestoreDraft.taken(first) }
-        // A database that was made since breaks the uniqueness of names, and nothing is stored.
-        try await changing { connection in
-            _ = try connection.transaction(
-                replaced.map { Self.nameTaking($0) }
-                    + zip(drafts, targets).map { draft, target in
-                        Connection.Step(
-                            "UPDATE mimeo_log.databases SET id = $2 WHERE id = $1",
-                            [.text(draft.text), .text(target.text)])
-                    })
-        }
-        try await removeErased()
+    /// One lookup.
+    public func number(of database: DatabaseID) async throws -> Int64? {
+        try await reading { try Self.number(of: database, $0) }
     }
 
-    /// One update per draft, then its removal.
-    public func discardDrafts() async throws {
-        let names = try await reading { connection in
+    /// One scan of the names.
+    public func drafts() async throws -> [DatabaseID] {
+        try await reading { connection in
             let rows = try connection.query(
-                "SELECT id FROM mimeo_log.databases WHERE starts_with(id, $1)", [.text(RestoreDraft.prefix)])
-            return (0..<rows.count).map { rows.text($0, 0) }
+                "SELECT id FROM mimeo_log.databases WHERE strpos(id, ':') > 0 ORDER BY number")
+            return (0..<rows.count).map { DatabaseID(rows.text($0, 0)) }.filter(RestoreDraft.isOne)
         }
-        try await changing { connection in
-            _ = try connection.transaction(names.map { Self.nameTaking(DatabaseID($0)) })
+    }
+
+    /// One transaction; the rows of removed databases go afterwards.
+    public func rename(_ renamings: [Renaming]) async throws {
+        try await changingDurably { connection in
+            for renaming in renamings {
+                // The lock keeps the name until the end.
+                guard try Self.number(of: renaming.database, connection, "FOR UPDATE") == renaming.number
+                else { throw renaming.refusal }
+                guard let name = renaming.name else {
+                    _ = try connection.query(Self.nameTaking(renaming.database))
+                    continue
+                }
+                // One that is made at the same time breaks the uniqueness of names, and nothing is stored.
+                guard try Self.number(of: name, connection) == nil else { throw RestoreDraft.taken(name) }
+                // A writer that knows a retired draft's head looks for that of the name from now on.
+                let change = RestoreDraft.isOne(name) ? "id = $2, head = -1, hash = 0" : "id = $2"
+                _ = try connection.query(
+                    "UPDATE mimeo_log.databases SET \(change) WHERE number = $1",
+                    [.int8(renaming.number), .text(name.text)])
+            }
         }
-        try await removeErased()
+        if renamings.contains(where: { $0.name == nil }) { try await removeErased() }
+    }
+
+    private static func number(
+        of database: DatabaseID, _ connection: Connection, _ lock: String = ""
+    ) throws -> Int64? {
+        let rows = try connection.query(
+            "SELECT number FROM mimeo_log.databases WHERE id = $1 \(lock)", [.text(database.text)])
+        return rows.count == 1 ? rows.int8(0, 0) : nil
+    }
+
+    /// An advisory lock of the connection for long work.
+    public func reserveDrafts() async throws {
+        let isFree = draftMaking.withLock { isReserved in
+            defer { isReserved = true }
+            return !isReserved
+        }
+        var isMine = false
+        defer { if isFree, !isMine { draftMaking.withLock { $0 = false } } }
+        if isFree {
+            isMine = try await keepingUp { connection in
+                try connection.query("SELECT pg_try_advisory_lock(\(PostgresLogSchema.draftMaking))").bool(
+                    0, 0)
+            }
+        }
+        guard isMine else {
+            throw OperationLogError(
+                .contended, "another process restores into this log, or moves databases to or from it")
+        }
+    }
+
+    /// Gives the lock back; a connection that was lost has done so before.
+    public func releaseDrafts() async {
+        _ = try? await keepingUp { connection in
+            try connection.query("SELECT pg_advisory_unlock(\(PostgresLogSchema.draftMaking))").bool(0, 0)
+        }
+        draftMaking.withLock { $0 = false }
     }
 
     /// Connections to the database by programs of another name: a restore's URL has an
