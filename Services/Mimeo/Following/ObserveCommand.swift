@@ -47,7 +47,11 @@ struct ObserveCommand: AsyncParsableCommand {
                     let hasChanged = try rows.apply(event)
                     if events { return event }
                     guard hasChanged, let offset = rows.offset else { return nil }
-                    return ["transactionId": .int(offset), "items": .array(rows.rows)]
+                    var line = ObjectValue([
+                        (key: "transactionId", value: .int(offset)), (key: "items", value: .array(rows.rows)),
+                    ])
+                    if !rows.warnings.isEmpty { line["warnings"] = .array(rows.warnings) }
+                    return .object(line)
                 }
                 guard let line else { return .goOn }
                 LineWriter.standardOutput.write(line)

@@ -6,18 +6,22 @@ struct ObservedRows: Sendable {
     private(set) var rows: [Value] = []
     /// The offset of the last event; nil before the first.
     private(set) var offset: Int64?
+    /// The warnings of the last result, in all its parts, or of the last change.
+    private(set) var warnings: [Value] = []
     private var parts: [Value] = []
 
     /// Takes an event.
     /// - Returns: whether the rows are complete and may have changed.
     /// - Throws: `CLI-0301` for an event that does not fit the rows.
     mutating func apply(_ event: Value) throws(MimeoError) -> Bool {
+        let told = event["warnings"]?.arrayValue ?? []
         switch event["event"]?.stringValue {
         case "result":
+            warnings = parts.isEmpty ? told : warnings + told
             parts += event["items"]?.arrayValue ?? []
             if event["more"] == true { return false }
             (rows, parts) = (parts, [])
-        case "change": rows = try changed(by: event)
+        case "change": (rows, warnings) = (try changed(by: event), told)
         case "current":
             offset = event["transactionId"]?.intValue
             return false
