@@ -128,7 +128,6 @@ private final class RecoveringLoad: Sendable {
     private let log: SQLiteOperationLog
     private let dice: Mutex<SplitMix64>
     private let acknowledged = Mutex<[Offset: (actor: UInt64, sequence: UInt64)]>([:])
-    private let failures = Mutex(0)
 
     init(seed: UInt64, disk: FaultDisk, log: SQLiteOperationLog) {
         (self.disk, self.log) = (disk, log)

@@ -22,8 +22,6 @@ final class QueryBench: Sendable {
     private let source: InMemoryKeySource
     /// The PostgreSQL database of the projections; nil keeps them in folders.
     private let postgres: String?
-    /// True if the projections are in PostgreSQL.
-    var isInPostgres: Bool { postgres != nil }
 
     init(postgres: String? = nil) throws {
         self.postgres = postgres

@@ -15,10 +15,6 @@ extension DocumentVersion {
 
 extension DocumentUpdate {
     var id: DocumentID { key.id }
-    /// The state it brings; nil for a delta or a purge.
-    var state: EncodedState? {
-        if case .state(let state) = content { state } else { nil }
-    }
 }
 
 extension PeerReplica {

@@ -38,7 +38,6 @@ final class MemoryConnection: Sendable {
 
     var sent: [[UInt8]] { state.withLock { $0.sent } }
     var closeCode: UInt16? { state.withLock { $0.close?.code } }
-    var closeReason: String? { state.withLock { $0.close?.reason } }
 
     /// What a pump runs over.
     var channel: TaskedChannel {

@@ -40,26 +40,6 @@ struct OracleView {
         all = oracle.writes
     }
 
-    /// As if nothing that `gone` covers had ever been written.
-    init(_ oracle: Oracle, _ vector: VersionVector, without gone: VersionVector) {
-        sights = oracle.sights
-        known = oracle.mask(vector) & ~oracle.mask(gone)
-        surviving = oracle.surviving(known)
-        all = oracle.writes
-    }
-
-    /// Returns whether an actor other than these has amounts at one path that are known here only in part.
-    func hasDividedTotals(besides actors: Set<ActorID>) -> Bool {
-        let foreign = all.filter { $0.sort == .increment && !actors.contains($0.stamp.actor) }
-        return foreign.contains { write in
-            known >> UInt64(write.operation) & 1 != 0
-                && foreign.contains {
-                    $0.path == write.path && $0.stamp.actor == write.stamp.actor
-                        && $0.stamp < write.stamp && known >> UInt64($0.operation) & 1 == 0
-                }
-        }
-    }
-
     /// The value that a reader without declared types sees.
     var value: ObjectValue { object(surviving, below: .root) }
 

@@ -11,7 +11,6 @@ struct EventQueue<Happening> {
     private var heap: [Entry] = []
     private var number: UInt64 = 0
 
-    var count: Int { heap.count }
     var isEmpty: Bool { heap.isEmpty }
 
     mutating func add(_ happening: Happening, at time: UInt64) {

@@ -7,8 +7,6 @@ import Transport
 
 /// Connections: what a transport and `SessionPump` do between a session, its store and the other side.
 extension World {
-    static let sessionEndsThatMayBe: [SyncErrorCode] = [.goingAway]
-
     /// A peer connects to a replicator that is up, as `PeerSync` does.
     func connect(_ peer: Peer) throws {
         peer.isConnectPlanned = false
