@@ -57,11 +57,14 @@ public enum ReplicaLimits {
     /// The store skips fewer timestamps than this when it is opened. A millisecond has twice as many, and a
     /// stamp may be that far ahead of the log (decision 0009).
     static let skippedTimestamps: UInt64 = 32_768
-    /// Documents on one page of what links brought: half of a page, so that its vectors stay small.
-    static let linkHoldings = 512
+    /// Documents on one page of what links brought, where that is too much for one list, and bytes of their
+    /// states, unless it is one: the server appends a page at once, so a link that breaks soon gets on.
+    static let linkPage = 16
+    static let linkPageBytes = 32_768
     /// Documents that a list of what links brought names once more because the server had not seen all of
-    /// them: some kilobytes of vectors. The first list of a session names a page of them.
+    /// them: some kilobytes of vectors. The first list of a session names more of them.
     public static let openHoldings = 64
+    static let openHoldingsFirst = 512
     /// Bytes of the states of those documents, unless it is one: the server answers each with its own state.
     static let openBytes = 262_144
     /// Starts of a store whose marks it keeps for its feed, 16 bytes each: a cursor that is older than all of

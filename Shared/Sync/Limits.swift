@@ -72,6 +72,9 @@ public enum Limits {
     public static let accessTokenBytes = 16_384
     /// Documents in one page of holdings, and so in one request for their states.
     public static let heldDocuments = 1_024
+    /// Bytes of the states that a server collects before it appends them as one operation, and that a peer
+    /// with links keeps of one list: a transaction that is larger appears in parts at the server.
+    public static let givenBytes = 4 * 1_048_576
     /// How often in a row an operation is uploaded whose base the server lacks, each time after its documents
     /// were given. Then it waits for news of links, or for the next session.
     static let roundsDeferred = 2

@@ -22,6 +22,8 @@ public enum Limits {
     public static let unsentPause = Duration.milliseconds(10)
     /// Wanted documents loaded from the store when a session begins; later sessions load the rest.
     public static let wantedDocuments = 65_536
+    /// Sessions in a row that may break within a list of what links brought before it goes in pages.
+    static let wholeLists = 3
     /// The time in which the last frames of a session (with its close reason) must be sent.
     public static let lastFramesTimeout = Duration.seconds(2)
     /// Commits that links follow live, and their bytes; a link that is further behind catches up from the

@@ -20,7 +20,7 @@ from judge import CLAIMS, operations  # noqa: E402
 from tally import TOPOLOGIES, tally  # noqa: E402
 
 KNOWN = {"both": ("C5", "C6")}
-"""Claims that a topology may break: a server takes what links bring in parts (G26 of `Shared/Sync/Gaps.md`)."""
+"""Claims that a topology may break: a server takes some of what links bring in parts (G26 of `Shared/Sync/Gaps.md`)."""
 
 SHOWN = 3
 """The violations of one claim that are printed in full."""

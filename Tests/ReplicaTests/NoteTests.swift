@@ -35,8 +35,8 @@ struct NoteTests {
             #expect(history.hasLinks)
             #expect(replica.actor != actor)
             #expect(try count("operation", replica) == 0)
-            let listed = try replica.feed.linkHoldings(after: nil, through: replica.head)
-            #expect(listed.candidates.count == 20)
+            let listed = try replica.feed.wholeLinkList(documents: 20, bytes: 1 << 20)
+            #expect(listed?.versions.count == 20)
             // Once only.
             let next = replica.actor
             try replica.execute("UPDATE c SET n = 2 WHERE _id = 3")

@@ -106,6 +106,19 @@ struct SettlingTests {
         }
     }
 
+    @Test("is listed whole only if it is little")
+    func whole() throws {
+        try withTemporaryDirectory { folder in
+            let replica = try linked(folder)
+            try bring(0..<3, to: replica, folder, bytes: 100)
+            let list = try #require(try replica.feed.wholeLinkList(documents: 3, bytes: 1_000))
+            #expect(list.versions.count == 3 && list.through == replica.head)
+            #expect(try replica.feed.wholeLinkList(documents: 2, bytes: 1_000) == nil)
+            #expect(try replica.feed.wholeLinkList(documents: 3, bytes: 250) == nil)
+            try replica.close()
+        }
+    }
+
     /// A store with links and a server.
     private func linked(_ folder: URL) throws -> PeerReplica {
         let replica = try ReplicaTests.open(folder.appendingPathComponent("store"))

@@ -17,7 +17,7 @@ package struct PeerStore: SessionStore {
     let presenceOpens: @Sendable () -> Void
     private let kept: KeptMessage
     private let latest = LatestOperation()
-    private let linksThrough = CommitMark()
+    private let links = GivenLinks()
 
     /// A store over this replica.
     package init(
@@ -116,20 +116,12 @@ package struct PeerStore: SessionStore {
         case .stageRepair(let states):
             try await executor.run { try replica.stageRepair(states) }
             return .repairStaged
-        case .readHoldings(let last, ofLinks: true):
-            // All pages are of one moment: what links change later belongs to the next list.
-            if last == nil {
-                let isFirst = !linksThrough.isNoted
-                linksThrough.note(
-                    try await executor.run { try replica.feed.beginLinkList(isFirst: isFirst) })
-            }
-            let through = linksThrough.commit
-            let page = try await executor.run { try replica.feed.linkHoldings(after: last, through: through) }
-            return .holdings(page.candidates, isLast: page.isLast)
+        case .readHoldings(let last, ofLinks: true): return try await linkHoldings(after: last)
         case .giveBases(let deferral):
             return .basesGiven(areHeld: try await executor.run { try replica.feed.giveBases(of: deferral) })
         case .settleLinks:
-            let through = linksThrough.commit
+            let through = links.end()
+            kept.endList()
             let wanted = try await executor.run {
                 try replica.feed.settleLinks(through: through, limit: Limits.wantedDocuments)
             }
@@ -138,16 +130,39 @@ package struct PeerStore: SessionStore {
             let page = try await executor.run { try replica.holdings(after: last) }
             return .holdings(page.candidates, isLast: page.isLast)
         case .readStates(let keys, _):
+            let list = links.list
             return .states(
-                try await executor.run {
-                    try replica.openStates(of: keys)
-                }, at: nil)
+                try await executor.run { try replica.openStates(of: keys, in: list) }, at: nil)
         case .noteSeen(let position, let replaces, let declined):
             try await executor.run { try replica.noteSeen(position, replaces: replaces, declined: declined) }
             return .seenNoted
         default:
             preconditionFailure("a peer's session asks for nothing else")
         }
+    }
+
+    /// Lists the documents that links have changed: all as they are now, if so much may be kept until the
+    /// server has it. Else in pages, and each is given as it is when the server asks for it; so too after
+    /// sessions that broke before the server had a whole list.
+    private func linkHoldings(after last: DocumentKey?) async throws -> Event {
+        let feed = replica.feed
+        if last == nil {
+            let isFirst = !links.hasBegun
+            let isWhole = kept.beginList() < Limits.wholeLists
+            let (through, list) = try await executor.run {
+                let through = try feed.beginLinkList(isFirst: isFirst)
+                guard isWhole else { return (through, LinkList?.none) }
+                let list = try feed.wholeLinkList(
+                    documents: Sync.Limits.heldDocuments, bytes: Sync.Limits.givenBytes)
+                return (through, list)
+            }
+            links.begin(through, list)
+            if let list { return .holdings(list.versions, isLast: true) }
+        }
+        // The next list has the documents that links change after this one has begun.
+        let through = links.through
+        let page = try await executor.run { try feed.linkHoldings(after: last, through: through) }
+        return .holdings(page.candidates, isLast: page.isLast)
     }
 
     private func held(
@@ -204,12 +219,34 @@ package struct PeerStore: SessionStore {
     }
 }
 
-/// The commit up to which documents of links are being given.
-private final class CommitMark: Sendable {
-    private let state = Mutex<UInt64?>(nil)
-    var commit: UInt64 { state.withLock { $0 ?? 0 } }
-    var isNoted: Bool { state.withLock { $0 != nil } }
-    func note(_ commit: UInt64) { state.withLock { $0 = commit } }
+/// The list under way of what links have brought. Until it ends, its states take `Sync.Limits.givenBytes` at
+/// most.
+private final class GivenLinks: Sendable {
+    private struct State {
+        /// The commit up to which it goes; nil before the first list.
+        var through: UInt64?
+        /// Nil between two lists, and for one that goes in pages.
+        var list: LinkList?
+    }
+
+    private let state = Mutex(State())
+
+    var hasBegun: Bool { state.withLock { $0.through != nil } }
+    var through: UInt64 { state.withLock { $0.through ?? 0 } }
+    var list: LinkList? { state.withLock { $0.list } }
+
+    /// A list begins, up to a commit unless it says another one.
+    func begin(_ through: UInt64, _ list: LinkList?) {
+        state.withLock { $0 = State(through: list?.through ?? through, list: list) }
+    }
+
+    /// The server has it; returns the commit up to which it went.
+    func end() -> UInt64 {
+        state.withLock { state in
+            state.list = nil
+            return state.through ?? 0
+        }
+    }
 }
 
 /// The latest own operation, until it is asked for.

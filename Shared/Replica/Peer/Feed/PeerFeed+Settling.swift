@@ -4,6 +4,18 @@ import GRDB
 
 // Documents that links brought, on their way to the server.
 
+/// The documents that links have changed, as they are at one commit.
+package struct LinkList: Sendable {
+    /// The commit up to which it goes.
+    package let through: UInt64
+    /// The documents, in order.
+    package fileprivate(set) var versions: [DocumentVersion] = []
+    /// Their states; nil for one with withheld parts.
+    fileprivate(set) var states: [DocumentKey: EncodedState?] = [:]
+
+    fileprivate init(through: UInt64) { self.through = through }
+}
+
 extension PeerFeed {
     /// Begins a list of what links have changed. Some documents of which the server has not seen everything
     /// are named in it again, those first that have waited longest; more of them where it `isFirst` in its
@@ -16,7 +28,7 @@ extension PeerFeed {
         guard isAnyOpen else { return replica.head }
         return try store.committing { database, state in
             try MetDocuments.nameOpen(
-                limit: isFirst ? ReplicaLimits.linkHoldings : ReplicaLimits.openHoldings,
+                limit: isFirst ? ReplicaLimits.openHoldingsFirst : ReplicaLimits.openHoldings,
                 bytes: ReplicaLimits.openBytes, at: state.head, database)
             if try Settled.commit(database) >= state.head {
                 try Settled.note(state.head - min(state.head, 1), database)
@@ -25,23 +37,54 @@ extension PeerFeed {
         }
     }
 
+    /// All documents that links changed since the server was told last, as they are at one commit: it has a
+    /// transaction whole, or not at all. Collections that are withheld from the server are left out.
+    /// - Returns: nil if there are more documents, or more bytes of their states.
+    package func wholeLinkList(documents limit: Int, bytes most: Int) throws -> LinkList? {
+        let withheld = replica.withheld
+        return try replica.read { transaction in
+            try transaction.withDatabase { database in
+                let head = try StoreState.load(database)?.head ?? 0
+                let keys = try MetDocuments.meshed(
+                    after: try Settled.commit(database), through: head, behind: nil, limit: limit + 1,
+                    database)
+                guard keys.count <= limit else { return nil }
+                var list = LinkList(through: head)
+                var size = 0
+                for key in keys where !withheld.contains(key.collection) {
+                    guard let state = try transaction.state(of: key) else { continue }
+                    size += state.count
+                    guard size <= most else { return nil }
+                    let vector = try state.withUnsafeBytes { try DocumentReader($0).vector() }
+                    list.versions.append(DocumentVersion(key: key, vector: vector.encoded()))
+                    list.states[key] = .some(try transaction.openState(of: key))
+                }
+                return list
+            }
+        }
+    }
+
     /// A page of the documents that links changed since the server was told last, up to a commit, with their
-    /// vectors. Collections that are withheld from the server are left out.
+    /// vectors, where they are too much for a `LinkList`. Collections that are withheld from the server are
+    /// left out.
     package func linkHoldings(after last: DocumentKey?, through commit: UInt64) throws -> HoldingsPage {
         let withheld = replica.withheld
         return try replica.read { transaction in
             try transaction.withDatabase { database in
                 let settled = try Settled.commit(database)
                 var page: [DocumentVersion] = []
+                var size = 0
                 var place = last
                 while page.isEmpty {
                     let keys = try MetDocuments.meshed(
                         after: settled, through: commit, behind: place,
-                        limit: ReplicaLimits.linkHoldings, database)
+                        limit: ReplicaLimits.linkPage, database)
                     guard let next = keys.last else { return HoldingsPage(candidates: [], isLast: true) }
                     place = next
                     for key in keys where !withheld.contains(key.collection) {
                         guard let state = try transaction.state(of: key) else { continue }
+                        size += state.count
+                        guard page.isEmpty || size <= ReplicaLimits.linkPageBytes else { break }
                         let vector = try state.withUnsafeBytes { try DocumentReader($0).vector() }
                         page.append(DocumentVersion(key: key, vector: vector.encoded()))
                     }

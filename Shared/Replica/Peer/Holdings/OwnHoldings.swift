@@ -87,15 +87,27 @@ extension PeerReplica {
         }
     }
 
-    /// The states of documents, to be given back to a restored log; nil for one with withheld parts.
-    public func openStates(of keys: [DocumentKey]) throws -> [(key: DocumentKey, state: EncodedState?)] {
-        try read { transaction in
+    /// The states of documents, to be given to the server; nil for one with withheld parts.
+    /// - Parameter list: the list under way; its documents are given as they are in it.
+    package func openStates(
+        of keys: [DocumentKey], in list: LinkList? = nil
+    ) throws -> [(key: DocumentKey, state: EncodedState?)] {
+        let withheld = withheld
+        return try read { transaction in
             try keys.map { key in
-                guard let state = try transaction.toldState(of: key) else { return (key, nil) }
-                let own = try transaction.withDatabase { try Withheld.actors(of: key.collection, $0) }
-                let vector = try state.withUnsafeBytes { try DocumentReader($0).vector() }
-                return (key, vector.without(own) == vector ? state : nil)
+                guard let listed = list?.states[key] else { return (key, try transaction.openState(of: key)) }
+                return (key, withheld.contains(key.collection) ? nil : listed)
             }
         }
+    }
+}
+
+extension ReadTransaction {
+    /// The state of a document, as the server may be told it: nil if it is tainted, or has withheld parts.
+    func openState(of key: DocumentKey) throws -> EncodedState? {
+        guard let state = try toldState(of: key) else { return nil }
+        let own = try withDatabase { try Withheld.actors(of: key.collection, $0) }
+        let vector = try state.withUnsafeBytes { try DocumentReader($0).vector() }
+        return vector.without(own) == vector ? state : nil
     }
 }

@@ -7,7 +7,12 @@ import Exchange
 /// the server asks for the states of which it has less, takes them to the log, and ends with `reconciled`.
 /// Only then does the peer subscribe and upload, so that its operations find their bases.
 ///
-/// Bounds: pages are data and consume credit; `Limits.statesPerRead` documents are asked for at a time.
+/// The states of one page of links are appended together, as one operation: a peer lists on one page what
+/// links have brought in a transaction, and a reader of the log sees all of it or nothing. A restored log
+/// takes each state as it comes, so that a link that breaks soon gets on.
+///
+/// Bounds: pages are data and consume credit; `Limits.statesPerRead` documents are asked for at a time. No
+/// more is asked for once the states that wait for the rest of their page have `Limits.givenBytes`.
 struct HoldingsTaker: Sendable {
     private enum Step: Sendable {
         /// Waits for a page.
@@ -25,6 +30,9 @@ struct HoldingsTaker: Sendable {
         var lacking: [DocumentKey]
         /// Documents asked for.
         var asked: Set<DocumentKey> = []
+        /// States that have come and wait for others of their page.
+        var given: [(key: DocumentKey, state: EncodedState)] = []
+        var givenBytes = 0
         /// Appends of states under way.
         var appending = 0
     }
@@ -78,12 +86,15 @@ struct HoldingsTaker: Sendable {
         ask(Asking(lacking: keys), &flow)
     }
 
-    /// Asks for the next few documents, or ends the page if none are left.
+    /// Asks for the next few documents, appends what has come, or ends the page if none are left.
     private mutating func ask(_ asking: Asking, _ flow: inout FlowControl) {
         var asking = asking
         step = .asking(asking)
         guard asking.asked.isEmpty, asking.appending == 0 else { return }
         let keys = Array(asking.lacking.prefix(Limits.statesPerRead))
+        if keys.isEmpty || asking.givenBytes >= Limits.givenBytes, !asking.given.isEmpty {
+            return append(asking, &flow)
+        }
         guard keys.isEmpty else {
             asking.lacking.removeFirst(keys.count)
             asking.asked = Set(keys)
@@ -95,6 +106,16 @@ struct HoldingsTaker: Sendable {
         guard page.page.isLast else { return compareNext(&flow) }
         step = .done
         flow.send(.reconciled(position, declined: declined.rights))
+    }
+
+    /// Appends the states that have come.
+    private mutating func append(_ asking: Asking, _ flow: inout FlowControl) {
+        var asking = asking
+        let given = asking.given
+        (asking.given, asking.givenBytes) = ([], 0)
+        asking.appending += 1
+        step = .asking(asking)
+        flow.perform(.admitStates(given, isReturn: isReturn))
     }
 
     /// States have come for documents that were asked for; `isPart` if others of them will not come.
@@ -112,11 +133,11 @@ struct HoldingsTaker: Sendable {
             asking.lacking += asking.asked
             asking.asked = []
         }
-        let given = states.compactMap { item in item.state.map { (key: item.key, state: $0) } }
-        guard !given.isEmpty else { return ask(asking, &flow) }
-        asking.appending += 1
-        step = .asking(asking)
-        flow.perform(.admitStates(given, isReturn: isReturn))
+        for case (let key, let state?) in states {
+            asking.given.append((key, state))
+            asking.givenBytes += state.count
+        }
+        if isReturn, !asking.given.isEmpty { append(asking, &flow) } else { ask(asking, &flow) }
     }
 
     /// States are in the log, up to this position.
