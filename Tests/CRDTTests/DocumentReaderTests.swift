@@ -18,6 +18,12 @@ struct DocumentReaderTests {
             try bytes.withUnsafeBytes { raw in
                 let reader = try DocumentReader(raw)
                 #expect(try reader.root.value() == document.value, "seed \(seed)")
+                let key = document.value.entries.last?.key ?? "a"
+                let first: ObjectValue.Entry = (key: key, value: "first")
+                let all = try reader.root.value(after: first)
+                #expect(
+                    all == ObjectValue([first] + document.value.without(key).entries), "seed \(seed)")
+                #expect(all.entries.first?.key == key, "seed \(seed)")
                 for path in paths {
                     let field = try reader.field(path)
                     let slot = document.slot(path).flatMap { $0.isVisible ? $0 : nil }

@@ -143,14 +143,19 @@ public struct MapReader {
     }
 
     /// The map as a reader without declared types sees it: the newest variant of each key.
-    public func value() throws(CRDTError) -> ObjectValue { try value(depth: 0) }
+    /// - Parameter first: a pair from elsewhere that stands first, in place of any field with its key.
+    public func value(after first: ObjectValue.Entry? = nil) throws(CRDTError) -> ObjectValue {
+        try value(after: first, depth: 0)
+    }
 
     /// The depth is bounded as in the decoder: damaged offsets could nest, or share a child, without end.
-    func value(depth: Int) throws(CRDTError) -> ObjectValue {
+    func value(after first: ObjectValue.Entry? = nil, depth: Int) throws(CRDTError) -> ObjectValue {
         guard depth <= Limits.nestingDepth else { throw CRDTError.tooDeep }
         var entries: [ObjectValue.Entry] = []
-        entries.reserveCapacity(slots)
+        entries.reserveCapacity(slots + 1)
+        if let first { entries.append(first) }
         try forEach { (key, field) throws(CRDTError) in
+            if let first, utf8Equal(key, first.key) { return }
             if let value = try field.value(nil, depth: depth) { entries.append((key: key, value: value)) }
         }
         return ObjectValue(unique: entries)

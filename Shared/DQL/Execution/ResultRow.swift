@@ -60,12 +60,7 @@ public struct ResultRow {
     /// A document with `_id` first.
     static func value(of document: DocumentReader, _ id: DocumentID) throws -> Value {
         do {
-            let fields = try document.root.value()
-            var entries: [ObjectValue.Entry] = []
-            entries.reserveCapacity(fields.count + 1)
-            entries.append((key: documentIDField, value: id.value))
-            for entry in fields.entries where !utf8Equal(entry.key, documentIDField) { entries.append(entry) }
-            return .object(ObjectValue(unique: entries))
+            return .object(try document.root.value(after: (key: documentIDField, value: id.value)))
         } catch {
             throw DQLError.unreadable(error)
         }
