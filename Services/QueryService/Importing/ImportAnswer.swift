@@ -43,8 +43,13 @@ struct ImportAnswer: Sendable {
         }
         let (body, status, headers) = ExecuteAnswer.envelope(of: reason, logger)
         var object = body["error"]?.objectValue ?? ObjectValue()
-        if let failed { object["inputLine"] = .int(Int64(failed.line)) }
-        return .json(JSONText.bytes(value(object)), status: status, headers: headers)
+        var stored = self
+        if let failed {
+            object["inputLine"] = .int(Int64(failed.line))
+            // Blank lines before it are no group's.
+            stored.lines = failed.line - 1
+        }
+        return .json(JSONText.bytes(stored.value(object)), status: status, headers: headers)
     }
 
     private func value(_ error: ObjectValue) -> Value {
