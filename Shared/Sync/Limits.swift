@@ -27,6 +27,9 @@ public enum Limits {
     public static let leastChunkBytes = 4_096
     /// The most bytes of a message assembled from chunks: an operation, or a document of the hard limit.
     public static let messageBytes = 20 * 1_048_576
+    /// Bytes of a message in chunks whose memory belongs to the session, and the step in which it grows; what
+    /// is less comes from slow links, of many sessions at a time.
+    static let heldPartBytes = 262_144
     /// Bytes of data frames that a side may send before the other has stored them and returned credit.
     public static let creditBytes = 4 * 1_048_576
     /// Approximate size of a data frame at which the next one is begun.
@@ -45,7 +48,8 @@ public enum Limits {
     /// The most encoded bytes of one session's subscriptions: their arguments may be large, and need no
     /// credit.
     public static let subscriptionBytes = messageBytes
-    /// Bytes of a subscription, as a frame, whose memory belongs to the session.
+    /// Bytes of a subscription, as a frame, whose memory belongs to the session; a longer one is parsed in a
+    /// turn.
     static let briefSubscriptionBytes = 4_096
     /// The memory of a parsed statement, in times of its text.
     static let statementWeight = 64
@@ -129,7 +133,9 @@ public enum Limits {
     /// The pause before a certificate is asked for again.
     static let presenceCertificatePause = Duration.seconds(10)
     /// Peers of which one session tells a server, beside its own.
-    static let presenceOfSession = 256
+    public static let presenceOfSession = 256
+    /// The time between two looks of a server for records that have ended, while others come.
+    static let presenceLook = Duration.seconds(1)
     /// Peers without a session of which a server keeps records, in a database.
     static let presenceOfDatabase = 4_096
 }

@@ -5,7 +5,8 @@ import Testing
 private enum Meter {
     /// Its bytes, which credit bounds, and as much work as they have.
     case credit
-    /// Conditions and pages, in turns of the evaluation pool as the session's credential.
+    /// Conditions, pages, signatures of presence and messages in chunks, in turns of the evaluation pool as
+    /// the session's credential.
     case turns
     /// Admission to the log, in the order of the session and under the upload's credit.
     case admission
@@ -21,12 +22,10 @@ struct FrameRegisterTests {
     private func meter(of frame: Frame) -> Meter {
         switch frame {
         case .hello, .renewal, .certificate: .identity
-        case .subscribe, .list, .holdings: .turns
+        case .subscribe, .list, .holdings, .presence, .chunk: .turns
         case .want: .turns
         case .upload: .admission
-        case .unsubscribe, .acknowledged, .credit, .chunk, .close, .presence, .progress, .states,
-            .operations:
-            .credit
+        case .unsubscribe, .acknowledged, .credit, .close, .progress, .states, .operations: .credit
         case .subscriptionRefused, .catchUp, .refused, .reconciled, .held, .granted, .deferred, .taken:
             .refused
         }

@@ -1,6 +1,7 @@
 import CRDT
 import DQL
 import Exchange
+import Synchronization
 import Testing
 
 @testable import Sync
@@ -18,11 +19,14 @@ struct ChunkTests {
         return .frame(frame.encoded())
     }
 
-    private func server(kept: PartialMessage? = nil) -> (session: Session, hello: Frame.Hello?) {
-        var server = Session(
-            Session.Configuration(
-                role: .server(origin: 1), databaseID: "d", peerKey: "", wallMilliseconds: 5,
-                access: .everything, kept: kept))
+    private func server(
+        kept: PartialMessage? = nil, holding: (@Sendable (Int) -> Bool)? = nil
+    ) -> (session: Session, hello: Frame.Hello?) {
+        var configuration = Session.Configuration(
+            role: .server(origin: 1), databaseID: "d", peerKey: "", wallMilliseconds: 5,
+            access: .everything, kept: kept)
+        configuration.holdingPart = holding
+        var server = Session(configuration)
         _ = server.receive(.opened)
         _ = server.receive(SessionTests.hello(version: 3))
         let sent = SessionTests.sent(
@@ -57,6 +61,23 @@ struct ChunkTests {
         let message = upload + [0]
         #expect(SessionTests.code(other.receive(chunk(0..<50_000, of: message))) == nil)
         #expect(other.partial?.hash == hash64(message))
+    }
+
+    @Test("a long part belongs to the session until its message is whole; without memory the peer comes back")
+    func holds() {
+        let message = Frame.upload([Exemplars.operation + [UInt8](repeating: 7, count: 900_000)]).encoded()
+        let asked = Mutex<[Int]>([])
+        var rich = server { bytes in
+            asked.withLock { $0.append(bytes) }
+            return true
+        }.session
+        for begin in stride(from: 0, to: message.count, by: 250_000) {
+            _ = rich.receive(chunk(begin..<min(begin + 250_000, message.count), of: message))
+        }
+        #expect(asked.withLock(\.self) == [0, 262_144, 524_288, 0])
+        var poor = server { $0 <= 262_144 }.session
+        #expect(SessionTests.code(poor.receive(chunk(0..<500_000, of: message))) == nil)
+        #expect(SessionTests.code(poor.receive(chunk(500_000..<600_000, of: message))) == "SYNC-0501")
     }
 
     @Test("a chunk for another place, a message within another, and one that is not what was named end it")

@@ -50,11 +50,18 @@ struct FrameTests {
                 }
             let bytes = frame.encoded()
             #expect(Session.isCheap(frame: bytes) == isCheap, "\(name)")
-            let isSubscription = if case .subscribe = frame { true } else { false }
-            #expect(Session.isSubscription(frame: bytes) == isSubscription, "\(name)")
+            let isLong =
+                switch frame {
+                case .chunk, .presence: (at: true, longer: true)
+                case .subscribe: (at: false, longer: true)
+                default: (at: false, longer: false)
+                }
+            #expect(Session.isLong(frame: bytes) == isLong.at, "\(name)")
+            let longer = bytes + [UInt8](repeating: 0, count: 4_096)
+            #expect(Session.isLong(frame: longer) == isLong.longer, "\(name)")
         }
         for bytes in [[], [0xA1], [0xA1, 0], [0xA1, 1, 8], [0x81, 0, 8], [0xA1, 0, 99]] as [[UInt8]] {
-            #expect(!Session.isCheap(frame: bytes) && !Session.isSubscription(frame: bytes))
+            #expect(!Session.isCheap(frame: bytes) && !Session.isLong(frame: bytes))
         }
     }
 

@@ -1,4 +1,5 @@
 import CRDT
+import Synchronization
 import Testing
 
 @testable import Sync
@@ -244,6 +245,14 @@ struct PresenceGossipTests {
 
     // MARK: The server's board
 
+    /// The session of peer a, unless said, tells a record.
+    private func tell(
+        _ board: inout PresenceTable, _ record: SignedRecord, as peerKey: String? = "pka", at now: Duration
+    ) {
+        board.received(
+            PresenceNews.Carried(record: record, ageMilliseconds: 0), from: 1, peerKey: peerKey, at: now)
+    }
+
     @Test("a board has sessions as long as they run, and others as long as their records live")
     func board() {
         var board = PresenceTable { PresenceWorld.trust($1).isValid($0, $1) }
@@ -251,15 +260,15 @@ struct PresenceGossipTests {
             PresenceRecord.Connection(peer: peer, kind: .network)
         }
         let a = Self.record("pka", links: [link("pkb"), link("pkc")])
-        board.received(
-            Self.news(a, Self.record("pkb", links: [link("pka")])), from: 1, peerKey: "pka", at: .zero)
+        tell(&board, a, at: .zero)
+        tell(&board, Self.record("pkb", links: [link("pka")]), at: .zero)
         var graph = board.graph(running: ["pka", "pkz"], at: .seconds(1))
         #expect(graph.peers.map(\.peerKey) == ["pka", "pkb", "pkc", "pkz"])
         #expect(graph.peers.map(\.hasSession) == [true, false, false, true])
         // Of c nothing is known but that a is linked with it.
         #expect(graph.connections.count == 2)
         // b has no such link any more: both ends count where both have spoken.
-        board.received(Self.news(Self.record("pkb", version: 2)), from: 1, peerKey: "pka", at: .seconds(2))
+        tell(&board, Self.record("pkb", version: 2), at: .seconds(2))
         #expect(board.graph(running: ["pka"], at: .seconds(3)).connections.map(\.second) == ["pkc"])
         // b's record ends; a is there as long as its session, however old its record is.
         graph = board.graph(running: ["pka"], at: .seconds(70))
@@ -272,16 +281,31 @@ struct PresenceGossipTests {
     @Test("a board believes of a session what it has proven, and of others what they have signed")
     func boardProofs() {
         var board = PresenceTable { PresenceWorld.trust($1).isValid($0, $1) }
-        board.received(
-            Self.news(Self.record("pka", signer: "pkx"), Self.record("pkb", signer: "pkx")), from: 1,
-            peerKey: "pka", at: .zero)
+        tell(&board, Self.record("pka", signer: "pkx"), at: .zero)
+        tell(&board, Self.record("pkb", signer: "pkx"), at: .zero)
         let graph = board.graph(running: ["pka"], at: .zero)
         #expect(graph.peers.map(\.peerKey) == ["pka"])
         #expect(graph.peers.first?.record != nil)
-        for number in 0..<600 {
-            board.received(
-                Self.news(Self.record("pk\(number)")), from: 1, peerKey: "pka", at: .milliseconds(number))
-        }
+        for number in 0..<600 { tell(&board, Self.record("pk\(number)"), at: .milliseconds(number)) }
         #expect(board.graph(running: [], at: .seconds(2)).peers.count <= Limits.presenceOfSession + 1)
+    }
+
+    @Test(
+        "a session has so many signatures checked, whether it has proven a peer or none",
+        arguments: ["pka", nil])
+    func boardChecks(peerKey: String?) {
+        let checks = Mutex(0)
+        var board = PresenceTable { _, _ in
+            checks.withLock { $0 += 1 }
+            return false
+        }
+        for number in 0..<3_000 {
+            tell(&board, Self.record("pk\(number)"), as: peerKey, at: .zero)
+        }
+        #expect(checks.withLock(\.self) == Limits.presenceChecks.burst)
+        for number in 0..<3_000 {
+            tell(&board, Self.record("pk\(number)"), as: peerKey, at: .seconds(2))
+        }
+        #expect(checks.withLock(\.self) == Limits.presenceChecks.burst + 2 * Limits.presenceChecks.eachSecond)
     }
 }

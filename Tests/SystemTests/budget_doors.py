@@ -357,9 +357,16 @@ def of_sessions(place):
     """Sessions that send without end what costs them nothing."""
     hello = {0: 1, 1: 3, 2: place.database, 3: "", 4: int(time.time() * 1_000), 5: 1 << 22, 6: [], 16: True}
     opened = upgrade() + sent(hello)
+    # The key is a point of the curve, so each signature has to be looked at.
+    content = cbor2.dumps({0: "pkA2sX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKW", 1: [1, bytes(8)], 2: 1, 3: "", 4: "", 5: "",
+                           6: 4, 7: False, 8: [], 9: "{}"}, canonical=True)
+    records = {0: 31, 2: [[[content, b"\x01" * 64], 0]] * 250}
+    digests = {0: 31, 1: [[number.to_bytes(8, "big"), [1, bytes(8)], 1] for number in range(30_000)]}
     pieces = b"".join(
         sent({0: 13, 1: False, 2: bytes(4_096), 3: name * 8, 4: 4_096 * number})
         for name in (b"a", b"b") for number in range(500))
+    yield Door("presence of peers that have not signed it", "time", 16, (), begins=opened, repeats=sent(records) * 4)
+    yield Door("digests of presence", "time", 16, (), begins=opened, repeats=sent(digests) * 4)
     yield Door("pieces of messages without end", "memory", 16, (), begins=opened, repeats=pieces)
     yield Door("wants of documents that are not there", "time", 16, (), begins=opened, repeats=sent(
         {0: 10, 1: [["big", cbor2.dumps(f"none {number}")] for number in range(1_000)]}))

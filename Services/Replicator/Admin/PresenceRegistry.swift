@@ -5,8 +5,8 @@ import Synchronization
 
 /// The presence of one database, as its sessions tell it: the board, its clock and its lock.
 ///
-/// `board` guards everything; it is held for some microseconds, and for the check of a signature where a
-/// session tells of a peer that has none itself.
+/// `board` guards everything; it is held for some microseconds, and for the check of one signature where a
+/// session tells of a peer that it has not proven to be.
 package final class PresenceRegistry: Sendable {
     /// A session that runs.
     struct Running: Sendable {
@@ -22,8 +22,10 @@ package final class PresenceRegistry: Sendable {
 
     /// News of a session whose peer has proven this key; nil if its token names none.
     func received(_ news: PresenceNews, from session: UInt64, peerKey: String?) {
-        board.withLock {
-            $0.received(news, from: session, peerKey: peerKey, at: ContinuousClock.now - started)
+        for carried in news.records.prefix(Sync.Limits.presenceOfSession + 1) {
+            board.withLock {
+                $0.received(carried, from: session, peerKey: peerKey, at: ContinuousClock.now - started)
+            }
         }
     }
 

@@ -124,15 +124,20 @@ package struct ServerStore: SessionStore {
             // Uploads behind the check may wait long: folding need not give way to them.
             await hub.admission.prioritize(session, false)
             return await renew(token)
-        case .presence(let news):
-            hub.presence.received(news, from: session, peerKey: identity.peerKey)
-            return nil
         case .report:
             return nil
         default:
             // A fault of the session's, but one that costs this session alone.
             throw SyncError(.unavailable, "a server's session asked for what only a peer does")
         }
+    }
+
+    /// See `SessionStore`: presence is taken where its frame is handled, so that the next frame comes after
+    /// it.
+    package func ready(_ action: Action) -> [Event]? {
+        guard case .presence(let news) = action else { return nil }
+        hub.presence.received(news, from: session, peerKey: identity.peerKey)
+        return []
     }
 
     /// Turns the end of an evaluation that took too long into its answer.
@@ -146,8 +151,8 @@ package struct ServerStore: SessionStore {
         }
     }
 
-    /// See `SessionStore`: changes that the hub left to the sessions to judge, and a subscription whose
-    /// statement is long.
+    /// See `SessionStore`: changes that the hub left to the sessions to judge, a subscription whose statement
+    /// is long, presence, and messages in chunks.
     package func mayTakeLong(_ events: [Event]) -> Bool {
         events.contains { event in
             switch event {
@@ -155,8 +160,7 @@ package struct ServerStore: SessionStore {
                 operations.contains { operation in
                     operation.changes.contains { $0.matches.map { !$0.undecided.isEmpty } ?? true }
                 }
-            case .frame(let bytes):
-                bytes.count > Limits.plainSubscriptionBytes && Session.isSubscription(frame: bytes)
+            case .frame(let bytes): Session.isLong(frame: bytes)
             default: false
             }
         }

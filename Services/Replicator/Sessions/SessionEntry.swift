@@ -158,8 +158,9 @@ extension ReplicatorPart {
         configuration.sharing = hub.sharing(for: number)
         configuration.hasPresence = true
         configuration.interruption = { evaluator.interruption(of: $0) }
-        let held = ClientHold(Account(identity))
+        let (held, part) = (ClientHold(Account(identity)), ClientHold(Account(identity)))
         configuration.holding = { held.set($0) }
+        configuration.holdingPart = { part.set($0) }
         configuration.trace(
             to: logger, naming: ["database": "\(identity.databaseID)", "session": "\(number)"])
         return LiveSession(Session(configuration))

@@ -36,6 +36,7 @@ public struct PresenceTable: Sendable {
     private let life: Duration
     private var sessions: [UInt64: Session] = [:]
     private var others: [String: Other] = [:]
+    private var expiredAt: Duration?
 
     /// An empty board; `life` is the age at which a record ends.
     public init(
@@ -46,51 +47,63 @@ public struct PresenceTable: Sendable {
         self.isValid = isValid
     }
 
-    /// A session tells news. `peerKey` is the key that it has proven; nil if its token names none.
+    /// A session tells of a peer. `peerKey` is the key that it has proven; nil if its token names none.
     public mutating func received(
-        _ news: PresenceNews, from number: UInt64, peerKey: String?, at now: Duration
+        _ carried: PresenceNews.Carried, from number: UInt64, peerKey: String?, at now: Duration
     ) {
-        var session = sessions[number] ?? Session(peerKey: peerKey, refilledAt: now)
+        // Taken out, so that its set is not copied.
+        var session = sessions.removeValue(forKey: number) ?? Session(peerKey: peerKey, refilledAt: now)
         let more = Int(clamping: (now - session.refilledAt).wholeMilliseconds / 1_000)
         if more > 0 {
             session.checks = min(
                 session.checks + more * Limits.presenceChecks.eachSecond, Limits.presenceChecks.burst)
             session.refilledAt = now
         }
-        for carried in news.records.prefix(Limits.presenceOfSession + 1) {
-            guard let record = PresenceRecord(decoding: carried.record.content) else { continue }
-            let isOwn = session.peerKey.map { $0 == record.peerKey } ?? (session.record == nil)
-            if isOwn {
-                // The session has proven its own peer; other records need a signature.
-                guard session.peerKey != nil || isValid(carried.record, record.peerKey) else { continue }
-                session.peerKey = record.peerKey
-                session.record = record.isLeaving ? nil : record
-                others[record.peerKey] = nil
-            } else {
-                take(record, carried, number, &session, now)
-            }
+        defer { sessions[number] = session }
+        guard let record = PresenceRecord(decoding: carried.record.content) else { return }
+        guard session.peerKey.map({ $0 == record.peerKey }) ?? (session.record == nil) else {
+            return take(record, carried, number, &session, now)
         }
-        sessions[number] = session
+        // The session has proven its own peer; other records need a signature.
+        guard session.peerKey != nil || isSigned(carried.record, by: record.peerKey, &session) else { return }
+        session.peerKey = record.peerKey
+        session.record = record.isLeaving ? nil : record
+        others[record.peerKey] = nil
     }
 
     private mutating func take(
         _ record: PresenceRecord, _ carried: PresenceNews.Carried, _ number: UInt64,
         _ session: inout Session, _ now: Duration
     ) {
-        expire(now)
-        session.others = session.others.filter { others[$0]?.session == number }
         let age = Duration.milliseconds(Int64(clamping: carried.ageMilliseconds))
+        guard age < life, session.checks > 0 else { return }
+        expireSoon(now)
         let known = others[record.peerKey]
-        guard age < life, known.map({ record.rank.isNewer(than: $0.record.rank) }) ?? true,
+        if session.others.count >= Limits.presenceOfSession {
+            session.others = session.others.filter { others[$0]?.session == number }
+        }
+        guard known.map({ record.rank.isNewer(than: $0.record.rank) }) ?? true,
             known != nil || others.count < Limits.presenceOfDatabase,
             session.others.contains(record.peerKey) || session.others.count < Limits.presenceOfSession,
-            session.checks > 0
+            isSigned(carried.record, by: record.peerKey, &session)
         else { return }
-        session.checks -= 1
-        guard isValid(carried.record, record.peerKey) else { return }
         guard !record.isLeaving else { return others[record.peerKey] = nil }
         session.others.insert(record.peerKey)
         others[record.peerKey] = Other(record: record, bornAt: now - age, session: number)
+    }
+
+    /// Checks a signature, as long as the session may have more of them checked.
+    private func isSigned(_ record: SignedRecord, by peerKey: String, _ session: inout Session) -> Bool {
+        guard session.checks > 0 else { return false }
+        session.checks -= 1
+        return isValid(record, peerKey)
+    }
+
+    /// Looks through all records once a second, however many come.
+    private mutating func expireSoon(_ now: Duration) {
+        guard expiredAt.map({ now - $0 >= Limits.presenceLook }) ?? true else { return }
+        expiredAt = now
+        expire(now)
     }
 
     private mutating func expire(_ now: Duration) {

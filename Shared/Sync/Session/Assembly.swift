@@ -33,11 +33,13 @@ struct Assembly: Sendable {
 
     private var state = State.empty
     private var message = PartialMessage(hash: 0)
+    /// See `Session.Configuration.holdingPart`.
+    private let holding: (@Sendable (_ bytes: Int) -> Bool)?
 
-    init() {}
-
-    /// Goes on after this part.
-    init(kept: PartialMessage) {
+    /// Goes on after a part, if one is kept.
+    init(kept: PartialMessage? = nil, holding: (@Sendable (_ bytes: Int) -> Bool)? = nil) {
+        self.holding = holding
+        guard let kept else { return }
         message = kept
         state = .kept
     }
@@ -66,12 +68,26 @@ struct Assembly: Sendable {
         guard message.count <= Limits.messageBytes else {
             throw SyncError(.frameTooLarge, "a message in chunks exceeds \(Limits.messageBytes) bytes")
         }
-        guard isLast else { return nil }
+        guard isLast else {
+            try hold()
+            return nil
+        }
         let bytes = message.bytes
-        self = Assembly()
+        self = Assembly(holding: holding)
+        _ = holding?(0)
         guard hash64(bytes) == hash else {
             throw SyncError(.malformedFrame, "a message in chunks is not the one that was named")
         }
         return bytes
+    }
+
+    /// Holds the memory of a long part, in steps.
+    private func hold() throws(SyncError) {
+        let steps = message.count / Limits.heldPartBytes
+        guard holding?(steps * Limits.heldPartBytes) ?? true else {
+            throw SyncError(
+                .unavailable,
+                "the large messages of this credential take as much memory as they may; connect again")
+        }
     }
 }

@@ -54,6 +54,8 @@ extension Session {
         /// Only at a server: holds the memory of the session's long subscriptions, so many bytes in all;
         /// false if there is none. Nil holds nothing.
         public var holding: (@Sendable (_ bytes: Int) -> Bool)?
+        /// The same for the part of a large message that has come.
+        public var holdingPart: (@Sendable (_ bytes: Int) -> Bool)?
         /// Only at a peer: the proof sent with the hello.
         public let proof: [UInt8]?
         /// Only at a server: checks the proof in a hello, nil if the hello has none. A nil closure requires

@@ -13,8 +13,16 @@ extension Session {
         }
     }
 
-    /// Returns whether a frame asks for a subscription, whose statement is parsed when it is handled.
-    public static func isSubscription(frame: [UInt8]) -> Bool { type(of: frame) == .subscribe }
+    /// Returns whether handling a frame may take milliseconds, without credit for it: a long subscription,
+    /// whose statement is parsed when it is handled, presence, whose signatures are checked, and a chunk,
+    /// which may be the last of such a message.
+    public static func isLong(frame: [UInt8]) -> Bool {
+        switch type(of: frame) {
+        case .subscribe: frame.count > Limits.briefSubscriptionBytes
+        case .chunk, .presence: true
+        default: false
+        }
+    }
 
     /// The frame that tells the other side why this one ends, for an end before any session has begun.
     public static func farewell(_ reason: SyncError) -> [UInt8] { Frame.close(reason).encoded() }

@@ -34,7 +34,7 @@ public struct Session: Sendable {
     /// True if both small peers take newer certificates.
     private var takesCertificates = false
     private(set) var flow: FlowControl
-    private var assembly = Assembly()
+    private var assembly: Assembly
     /// Frames of the other small peer that came before this side has met it, and their bytes.
     private var early: (frames: [[UInt8]], bytes: Int) = ([], 0)
     private(set) var reader: Reader?
@@ -48,7 +48,7 @@ public struct Session: Sendable {
         flow = FlowControl(
             creditBytes: configuration.creditBytes, batchBytes: configuration.batchBytes,
             trace: configuration.trace)
-        if let kept = configuration.kept { assembly = Assembly(kept: kept) }
+        assembly = Assembly(kept: configuration.kept, holding: configuration.holdingPart)
         switch configuration.role {
         case .peer:
             reader = Reader()

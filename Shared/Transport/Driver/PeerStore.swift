@@ -37,11 +37,11 @@ package struct PeerStore: SessionStore {
     func note(_ commit: PeerReplica.Commit) { latest.note(commit) }
 
     /// See `SessionStore`: the operation of the latest commit.
-    package func ready(_ action: Action) -> Event? {
+    package func ready(_ action: Action) -> [Event]? {
         guard case .readOwnOperations(let actor, let sequence, _) = action,
             let operation = latest.take(of: actor, after: sequence)
         else { return nil }
-        return .ownOperations(actor: actor, [(sequence: operation.sequence, bytes: operation.bytes)])
+        return [.ownOperations(actor: actor, [(sequence: operation.sequence, bytes: operation.bytes)])]
     }
 
     /// See `SessionStore`. If bytes from the server do not decode, the session ends with that reason, and

@@ -171,8 +171,8 @@ final class PumpStorage: Sendable {
             case .awaitOperations(let offset) where unsentBytes <= Limits.unsentPauseBytes:
                 if !follow(after: offset, run.channel) { perform(action, run.channel) }
             default:
-                if let answer = store.ready(action) {
-                    events.append(answer)
+                if let answers = store.ready(action) {
+                    events += answers
                 } else {
                     perform(action, run.channel)
                 }

@@ -13,9 +13,9 @@ public protocol SessionStore: Sendable {
     /// action is performed like any other.
     func follow(after offset: Offset, deliver: @escaping @Sendable (Event) -> Void) -> Bool
 
-    /// The event that answers an action, if it is at hand; nil if the action must be performed. Called
-    /// between events, so it must be quick.
-    func ready(_ action: Action) -> Event?
+    /// The events that answer an action, if they are at hand, none for an action without an answer that is
+    /// done by this; nil if the action must be performed. Called between events, where they are handled.
+    func ready(_ action: Action) -> [Event]?
 
     /// Keeps the received part of a chunked message for the next session; nil when there is none.
     func keep(_ partial: PartialMessage?) async
@@ -32,7 +32,7 @@ extension SessionStore {
     public func follow(after offset: Offset, deliver: @escaping @Sendable (Event) -> Void) -> Bool { false }
 
     /// No event is at hand.
-    public func ready(_ action: Action) -> Event? { nil }
+    public func ready(_ action: Action) -> [Event]? { nil }
 
     /// Keeps nothing: such a message starts again with each session.
     public func keep(_ partial: PartialMessage?) async {}
