@@ -48,7 +48,8 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     case requestTimeout = "SRV-0408"
     /// 400: the body has more members and elements than one request may.
     case tooManyValues = "SRV-0412"
-    /// 413: the body is larger than the route allows, as sent or unpacked.
+    /// 413: the body is larger than the route allows, as sent or unpacked; or takes, with its values, more
+    /// memory than a credential may hold at this server.
     case bodyTooLarge = "SRV-0413"
     /// 414: the first line of the request is too long.
     case lineTooLong = "SRV-0414"

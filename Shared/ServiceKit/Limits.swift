@@ -37,7 +37,8 @@ public enum Limits {
     /// Share of the machine's or container's memory that clients may hold: their bodies, rows and answers. A
     /// quarter of it is not counted byte by byte, and stores and indexes need the rest.
     static let clientMemoryShare = 8
-    /// Least memory for clients: an account has half of it, and one of the largest bodies with its values.
+    /// Least memory for clients: an account has half of it, and so room for one of the largest bodies with
+    /// some 45,000 values. A machine of less than 768 MiB needs the rest.
     static let leastClientBytes = 96 << 20
     /// Most memory for clients: answers wait on disk, so more memory serves nobody.
     static let mostClientBytes = 256 << 20
@@ -215,7 +216,13 @@ public enum Limits {
     static let auditTrimPause: Duration = .seconds(3_600)
     /// Rows of the audit in one answer.
     public static let auditRows = 1_000
-    /// Longest time of reading the audit.
+    /// Bytes of such an answer in memory: entries have one to three thousand.
+    static let auditAnswerBytes = 8 << 20
+    /// Bytes of rows that its statement may gather at a time.
+    static let auditGatheredBytes = 64 << 20
+    /// Reads of the audit that wait for the one before.
+    static let auditReads = 64
+    /// Longest time of reading the audit, and of waiting for it.
     static let auditReadTime: Duration = .seconds(30)
     /// Shortest time between two lines of the log about a proxy that is not believed: each request would
     /// write one.

@@ -143,6 +143,20 @@ struct AuditTests {
         }
     }
 
+    @Test("an answer ends after some megabytes and says that there is more; no statement gathers more either")
+    func large() async throws {
+        try await Self.run { audit, _, clock, _ async throws in
+            for number in 0..<16 {
+                clock.milliseconds.withLock { $0 += 1 }
+                try await audit.record(Self.login("\(number)", at: clock.now))
+            }
+            let found = try await audit.rows(of: "SELECT repeat('abcdefgh', 200000) AS x FROM audit")
+            #expect(found.rows.count == 6 && found.hasMore)
+            let gathering = "SELECT DISTINCT repeat('abcdefgh', 600000) || address AS x FROM audit"
+            await #expect(throws: AuditLog.Refused.self) { _ = try await audit.rows(of: gathering) }
+        }
+    }
+
     @Test("the oldest entries go when they are too many, and all when they are too old")
     func removed() async throws {
         let bounds = AuditLog.Bounds(entries: 5, milliseconds: 1_000_000, removedAtOnce: 2)

@@ -406,6 +406,8 @@ def of_operators(place):
     yield Door("a filter of the audit", "time", 16, get(f"{audit}?where={where}"), is_admin=True)
     yield Door("a long filter of the audit", "time", 8, post(audit, json.dumps(
         {"statement": f"SELECT * FROM audit WHERE {terms('OR', '=', 4_500)}"})), is_admin=True)
+    yield Door("large values of the audit", "memory", 16, post(audit, json.dumps(
+        {"statement": "SELECT repeat('abcdefgh', 500000) AS x FROM audit"})), is_admin=True)
     yield Door("accounts by a long text", "time", 32, get(
         f"/admin/auth/databases/{place.database}/accounts?match=" + "a" * 60_000), is_admin=True)
     yield Door("a filter of the audit, by nobody", "time", 32, get(f"{audit}?where={where}"), anonymous=True)

@@ -282,3 +282,32 @@ class Doors(BudgetTest):
     @deep_only("a tenth of the doors, drawn anew in each run")
     def test_all_doors(self):
         self.open_all(doors(self.place))
+
+
+class Bodies(SystemTest):
+    def test_a_body_that_a_credential_has_no_room_for_is_refused_for_good(self):
+        server = OneProcess(self.workspace).start()
+
+        def execute(text, elements):
+            return server.request("POST", "/api/v5/store/execute", json.dumps({
+                "statement": "SELECT 1 AS n FROM big LIMIT 1", "args": {"t": "t" * text, "l": [1] * elements}}).encode(),
+                {**server.authorization(), "Content-Type": "application/json"})
+
+        refused = execute(10_000_000, 450_000)
+        self.assert_refused(refused, 413)
+        self.assertEqual((refused.error["code"], refused.headers.get("Retry-After")), ("SRV-0413", None))
+        # There is room for each of them alone, also on the smallest machine.
+        for text, elements in ((10_000_000, 1), (1, 100_000)):
+            self.assertEqual(until_room(lambda: execute(text, elements)).status, 200)
+
+
+def until_room(ask, seconds=30):
+    """The first answer of `ask` that is not 429: memory of the requests before is let go of soon."""
+    answers = []
+
+    def has_room():
+        answers.append(ask())
+        return answers[-1].status != 429
+
+    until(has_room, seconds, lambda: str(answers[-1].body[:200]))
+    return answers[-1]

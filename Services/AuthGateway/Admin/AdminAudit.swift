@@ -34,7 +34,8 @@ extension AdminRoutes {
         let filter = conditions.isEmpty ? "" : " WHERE \(conditions.joined(separator: " AND "))"
         let found = try await state.system.audit.rows(
             of: "SELECT * FROM audit\(filter) ORDER BY _id DESC LIMIT \(limit)", ObjectValue(arguments))
-        let last = found.rows.count == limit ? found.rows.last?["_id"] : nil
+        let isCut = found.hasMore || found.rows.count == limit
+        let last = isCut ? found.rows.last?["_id"] : nil
         let body: Value = ["entries": .array(found.rows), "before": last ?? .null]
         return .json(JSONText.print(body).utf8, headers: [.cacheControl: "no-store"])
     }

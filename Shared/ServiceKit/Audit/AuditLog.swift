@@ -39,6 +39,8 @@ public actor AuditLog {
     private var materializer: Materializer?
     private var working: Task<Void, any Error>?
     private var nextTrim: ContinuousClock.Instant?
+    /// The reads: conditions of operators compute for as long as they may, beside the work of all clients.
+    private let reads = BoundedTurns(1, waiting: Limits.auditReads, for: Limits.auditReadTime)
     private var lastNumber: UInt32 = 0
     private var isClosed = false
 
@@ -216,23 +218,26 @@ public actor AuditLog {
 
     // MARK: Reading
 
-    /// The rows of a SELECT over the collection `audit`, `Limits.auditRows` at most; everything that was
-    /// added before is there.
+    /// The rows of a SELECT over the collection `audit`, `Limits.auditRows` and some megabytes at most;
+    /// everything that was added before is there. One is read at a time.
     /// - Returns: the rows, and whether there are more.
-    /// - Throws: `Refused` for other statements and for errors in them, and the log's errors.
+    /// - Throws: `Refused` for other statements and for errors in them, `SRV-0429`, and the log's errors.
     public func rows(
         of statement: String, _ arguments: ObjectValue = ObjectValue()
     ) async throws -> (rows: [Value], hasMore: Bool) {
+        guard await reads.begin() else {
+            throw ServiceError(
+                .tooManyRunning, "as many reads of the audit run and wait as may; try again shortly")
+        }
+        defer { reads.end() }
         do {
-            let prepared = try PreparedStatement(statement)
-            guard prepared.kind == .select else { throw Refused(reason: "the audit is only read: SELECT …") }
             try await flush()
             do {
-                return try await read(prepared, arguments)
+                return try await read(statement, arguments)
             } catch {
                 guard await materializer?.hasLostHistory == true else { throw error }
                 // The copy is damaged, and is rebuilt.
-                return try await read(prepared, arguments)
+                return try await read(statement, arguments)
             }
         } catch let error as DQLError {
             throw Refused(reason: "\(error)")
@@ -246,7 +251,7 @@ public actor AuditLog {
     }
 
     private func read(
-        _ statement: PreparedStatement, _ arguments: ObjectValue
+        _ statement: String, _ arguments: ObjectValue
     ) async throws -> (rows: [Value], hasMore: Bool) {
         let materializer = try await opened()
         try await materializer.advance()
@@ -254,15 +259,19 @@ public actor AuditLog {
         var options = ExecutionOptions(
             strictMode: false, context: FunctionContext(now: now(), timeZones: SystemTimeZones()))
         options.interruption = { ContinuousClock.now < deadline ? nil : .timeout }
+        options.materializedBytes = Limits.auditGatheredBytes
         let (replica, settled) = (materializer.replica, options)
         return try await materializer.executor.run {
-            try replica.read { transaction in
-                var (rows, hasMore) = ([Value](), false)
-                _ = try statement.forEachRow(in: transaction, arguments: arguments, options: settled) { row in
-                    guard rows.count < Limits.auditRows else {
+            let prepared = try PreparedStatement(statement)
+            guard prepared.kind == .select else { throw Refused(reason: "the audit is only read: SELECT …") }
+            return try replica.read { transaction in
+                var (rows, bytes, hasMore) = ([Value](), 0, false)
+                _ = try prepared.forEachRow(in: transaction, arguments: arguments, options: settled) { row in
+                    guard rows.count < Limits.auditRows, bytes < Limits.auditAnswerBytes else {
                         hasMore = true
                         return false
                     }
+                    bytes += row.heldBytes
                     rows.append(row)
                     return true
                 }
@@ -296,8 +305,7 @@ public actor AuditLog {
         guard due > 0 else { return false }
         let removed = min(due, bounds.removedAtOnce)
         let last = try await read(
-            try PreparedStatement("SELECT _id FROM audit ORDER BY _id LIMIT 1 OFFSET \(removed - 1)"),
-            ObjectValue()
+            "SELECT _id FROM audit ORDER BY _id LIMIT 1 OFFSET \(removed - 1)", ObjectValue()
         ).rows.first?["_id"]
         guard let last else { return false }
         let removal = try PreparedStatement("DELETE FROM audit WHERE _id <= :last")
@@ -312,6 +320,6 @@ public actor AuditLog {
 
     private func count(_ statement: String, _ arguments: [(String, Value)]) async throws -> Int64 {
         let members = ObjectValue(arguments.map { (key: $0.0, value: $0.1) })
-        return try await read(try PreparedStatement(statement), members).rows.first?["n"]?.intValue ?? 0
+        return try await read(statement, members).rows.first?["n"]?.intValue ?? 0
     }
 }

@@ -31,6 +31,9 @@ public final class ClientBudget: Sendable {
         self.kind = kind
     }
 
+    /// The most for one account.
+    public var accountBytes: Int { bytes / 2 }
+
     /// The bytes that are held now.
     public var used: Int { state.withLock { $0.used } }
 
@@ -38,7 +41,7 @@ public final class ClientBudget: Sendable {
     fileprivate func take(_ count: Int, for account: Account) throws(ServiceError) {
         let refusal = state.withLock { state -> ServiceErrorCode? in
             let own = state.byAccount[account, default: 0] + count
-            guard own <= bytes / 2 else { return .tooMuchHeld }
+            guard own <= accountBytes else { return .tooMuchHeld }
             let used = state.used + count
             let isSmall = own <= bytes / Limits.smallAccountShare
             guard used <= (isSmall ? bytes : bytes / 4 * 3) else { return .budgetSpent }

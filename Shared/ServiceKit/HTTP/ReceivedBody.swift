@@ -24,6 +24,8 @@ public struct SentBody: Sendable {
                 // A growing buffer doubles its room.
                 try hold.grow(to: bytes.readableBytes + 2 * count)
             }
+            // The smaller room that it grew out of is free again.
+            hold.shrink(by: max(0, hold.bytes - bytes.readableBytes - plain.storageCapacity))
             return ReceivedBody(plain, isCBOR: isCBOR, hold)
         }
     }
@@ -44,19 +46,53 @@ public struct ReceivedBody: Sendable {
 
     /// Reads its object: where it is called if the body is brief, else in a turn of the evaluation, which
     /// also holds the values.
-    /// - Throws: `RequestObject.Malformed`; `SRV-0412` for too many values; `cancelled` and `timeout` when
-    ///   the evaluation ends; `SRV-0430`, `SRV-0503`.
+    /// - Throws: `RequestObject.Malformed`; `SRV-0412` for too many values; `SRV-0413` if its account has no
+    ///   room for them even alone; `cancelled` and `timeout` when the evaluation ends; `SRV-0430`,
+    ///   `SRV-0503`.
     public func object(known: [String], in evaluation: Evaluation) async throws -> ObjectValue {
         guard bytes.readableBytes > Limits.briefBodyBytes else {
             return try RequestObject(value(within: nil), known: known).members
         }
         return try await evaluation.run {
+<<<<<<< HEAD
             try evaluation.held.grow(by: Limits.readBodyWeight * bytes.readableBytes)
             let members = try evaluation.reading { (bounds) throws(RequestObject.Malformed) in
                 try RequestObject(value(within: bounds), known: known).members
+=======
+            try grow(evaluation.held, by: Limits.readBodyWeight * bytes.readableBytes)
+            var refusal: (any Error)?
+            let bounds = ParsingBounds(values: Limits.bodyValues) { values in
+                do {
+                    if let reason = evaluation.interruption() { throw DQLError.interrupted(reason) }
+                    try grow(evaluation.held, by: values * Limits.valueBytes)
+                } catch {
+                    refusal = error
+                }
+                return refusal == nil
+            }
+            do throws(RequestObject.Malformed) {
+                let members = try RequestObject(value(within: bounds), known: known).members
+                evaluation.leave(members)
+                return members
+            } catch {
+                throw refusal ?? error.reported
+>>>>>>> 90a7a850 (Read the audit one statement at a time and within some megabytes, and refuse a body for good that its credential has no room for: an operator's list took 1.3 GiB, and clients tried such a body again for ever)
             }
             evaluation.leave(members)
             return members
+        }
+    }
+
+    private func grow(_ held: ClientHold, by count: Int) throws(ServiceError) {
+        do throws(ServiceError) {
+            try held.grow(by: count)
+        } catch {
+            let most = ClientBudget.memory.accountBytes
+            guard error.code == .tooMuchHeld, hold.bytes + held.bytes + count > most else { throw error }
+            throw ServiceError(
+                .bodyTooLarge,
+                "the body and its values take more memory than one credential may hold at this server, "
+                    + "\(most >> 20) MiB: send it in parts")
         }
     }
 
