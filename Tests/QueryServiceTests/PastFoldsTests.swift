@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Foundation
 import LogFakes
 import Logging
 import Machine
@@ -118,6 +119,7 @@ struct PastFoldsTests {
         }
     }
 
+<<<<<<< HEAD
     @Test("one that is forgotten on its way is shown to nobody: it may have what was erased")
     func forgotten() async throws {
         try await having { log, folder in
@@ -138,10 +140,85 @@ struct PastFoldsTests {
             await folds.giveBack(try await folds.borrow(Self.database, at: 4, borrower))
             pool.finish(borrower)
             #expect(told.beginnings == 2, "the second one was kept")
+=======
+    @Test("whoever ends while it stops is told so by a code, also if the fold notices it first")
+    func endsAtOnce() async throws {
+        try await having { log, folder in
+            let (reader, borrower) = (try statement(of: "ada"), try statement(of: "ben"))
+            defer { pool.finish(borrower) }
+            let rest = Mutex([reader, borrower])
+            let told = ToldLog(log) { _ in
+                let evaluation = rest.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+                // The one who waits is not called.
+                evaluation?.whenEnded {}
+                evaluation?.end(.timeout)
+            }
+            let folds = folds(told, folder)
+            let gone = await #expect(throws: DQLError.self) { try await documents(folds, reader) }
+            #expect(gone?.code == .timeout)
+            let refused = await #expect(throws: DQLError.self) {
+                try await folds.borrow(Self.database, at: 4, borrower)
+            }
+            #expect(refused?.code == .timeout)
+>>>>>>> a12cbd21 (Try folds of the past that are moved or lent while their database is forgotten, and readers that end while one stops)
             await folds.close()
         }
     }
 
+<<<<<<< HEAD
+=======
+    /// A log whose first read waits until the second answer is given.
+    private func slow(_ log: any OperationLog) -> (
+        log: ToldLog, isRead: PendingAnswer<Void>, mayRead: PendingAnswer<Void>
+    ) {
+        let (isRead, mayRead) = (PendingAnswer<Void>(), PendingAnswer<Void>())
+        let told = ToldLog(log) { _ in if isRead.give(()) { await mayRead.value() } }
+        return (told, isRead, mayRead)
+    }
+
+    @Test("one that is moved while its database is forgotten is closed, and its readers get another one")
+    func forgottenOnTheWay() async throws {
+        try await having { log, folder async throws in
+            let (told, isRead, mayRead) = slow(log)
+            let folds = folds(told, folder)
+            let found = Task { try await documents(folds, statement(of: "ada")) }
+            await isRead.value()
+            await folds.forget("boats")
+            await folds.forget(Self.database)
+            mayRead.give(())
+            #expect(try await found.value == 4)
+            #expect(told.beginnings == 2)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder).count == 1)
+            await folds.close()
+        }
+    }
+
+    @Test("so is one that somebody borrows, on the way and when it is given back")
+    func forgottenBeforeItIsLent() async throws {
+        try await having { log, folder in
+            let (told, isRead, mayRead) = slow(log)
+            let folds = folds(told, folder)
+            let (first, second) = (try statement(of: "ada"), try statement(of: "ben"))
+            defer { for evaluation in [first, second] { pool.finish(evaluation) } }
+            let found = Task { try await folds.borrow(Self.database, at: 4, first) }
+            await isRead.value()
+            await folds.forget(Self.database)
+            mayRead.give(())
+            let fold = try await found.value
+            #expect(await fold.position.offset == 4)
+            #expect(told.beginnings == 2)
+            await folds.forget(Self.database)
+            await folds.giveBack(fold)
+            let other = try await folds.borrow(Self.database, at: 4, second)
+            #expect(told.beginnings == 3)
+            await folds.giveBack(other)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder).count == 1)
+            await folds.close()
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder).isEmpty)
+        }
+    }
+
+>>>>>>> a12cbd21 (Try folds of the past that are moved or lent while their database is forgotten, and readers that end while one stops)
     @Test("a time in the past is looked for in turns, and no longer than its reader stays")
     func times() async throws {
         try await having { log, _ in
