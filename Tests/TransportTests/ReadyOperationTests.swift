@@ -19,7 +19,7 @@ struct ReadyOperationTests {
         _ store: PeerStore, _ actor: ActorID, after sequence: SequenceNumber
     ) -> [(sequence: SequenceNumber, bytes: [UInt8])]? {
         let action = Action.readOwnOperations(actor: actor, after: sequence, maxBytes: 1 << 20)
-        guard case .ownOperations(actor, let operations)? = store.ready(action) else { return nil }
+        guard case .ownOperations(actor, let operations)? = store.ready(action)?.first else { return nil }
         return operations
     }
 
