@@ -119,28 +119,6 @@ struct PastFoldsTests {
         }
     }
 
-<<<<<<< HEAD
-    @Test("one that is forgotten on its way is shown to nobody: it may have what was erased")
-    func forgotten() async throws {
-        try await having { log, folder in
-            let (isRead, mayRead) = (PendingAnswer<Void>(), PendingAnswer<Void>())
-            let told = ToldLog(log) { _ in
-                guard isRead.give(()) else { return }
-                await mayRead.value()
-            }
-            let folds = folds(told, folder)
-            let reader = try statement(of: "ada")
-            let found = Task { try await documents(folds, reader) }
-            await isRead.value()
-            await folds.forget(Self.database)
-            mayRead.give(())
-            #expect(try await found.value == 4)
-            #expect(told.beginnings == 2)
-            let borrower = try statement(of: "ben")
-            await folds.giveBack(try await folds.borrow(Self.database, at: 4, borrower))
-            pool.finish(borrower)
-            #expect(told.beginnings == 2, "the second one was kept")
-=======
     @Test("whoever ends while it stops is told so by a code, also if the fold notices it first")
     func endsAtOnce() async throws {
         try await having { log, folder in
@@ -160,13 +138,10 @@ struct PastFoldsTests {
                 try await folds.borrow(Self.database, at: 4, borrower)
             }
             #expect(refused?.code == .timeout)
->>>>>>> a12cbd21 (Try folds of the past that are moved or lent while their database is forgotten, and readers that end while one stops)
             await folds.close()
         }
     }
 
-<<<<<<< HEAD
-=======
     /// A log whose first read waits until the second answer is given.
     private func slow(_ log: any OperationLog) -> (
         log: ToldLog, isRead: PendingAnswer<Void>, mayRead: PendingAnswer<Void>
@@ -218,7 +193,6 @@ struct PastFoldsTests {
         }
     }
 
->>>>>>> a12cbd21 (Try folds of the past that are moved or lent while their database is forgotten, and readers that end while one stops)
     @Test("a time in the past is looked for in turns, and no longer than its reader stays")
     func times() async throws {
         try await having { log, _ in

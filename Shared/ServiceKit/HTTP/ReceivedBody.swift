@@ -54,45 +54,12 @@ public struct ReceivedBody: Sendable {
             return try RequestObject(value(within: nil), known: known).members
         }
         return try await evaluation.run {
-<<<<<<< HEAD
-            try evaluation.held.grow(by: Limits.readBodyWeight * bytes.readableBytes)
-            let members = try evaluation.reading { (bounds) throws(RequestObject.Malformed) in
+            try evaluation.grow(by: Limits.readBodyWeight * bytes.readableBytes, beside: hold)
+            let members = try evaluation.reading(beside: hold) { (bounds) throws(RequestObject.Malformed) in
                 try RequestObject(value(within: bounds), known: known).members
-=======
-            try grow(evaluation.held, by: Limits.readBodyWeight * bytes.readableBytes)
-            var refusal: (any Error)?
-            let bounds = ParsingBounds(values: Limits.bodyValues) { values in
-                do {
-                    if let reason = evaluation.interruption() { throw DQLError.interrupted(reason) }
-                    try grow(evaluation.held, by: values * Limits.valueBytes)
-                } catch {
-                    refusal = error
-                }
-                return refusal == nil
-            }
-            do throws(RequestObject.Malformed) {
-                let members = try RequestObject(value(within: bounds), known: known).members
-                evaluation.leave(members)
-                return members
-            } catch {
-                throw refusal ?? error.reported
->>>>>>> 90a7a850 (Read the audit one statement at a time and within some megabytes, and refuse a body for good that its credential has no room for: an operator's list took 1.3 GiB, and clients tried such a body again for ever)
             }
             evaluation.leave(members)
             return members
-        }
-    }
-
-    private func grow(_ held: ClientHold, by count: Int) throws(ServiceError) {
-        do throws(ServiceError) {
-            try held.grow(by: count)
-        } catch {
-            let most = ClientBudget.memory.accountBytes
-            guard error.code == .tooMuchHeld, hold.bytes + held.bytes + count > most else { throw error }
-            throw ServiceError(
-                .bodyTooLarge,
-                "the body and its values take more memory than one credential may hold at this server, "
-                    + "\(most >> 20) MiB: send it in parts")
         }
     }
 
@@ -108,15 +75,15 @@ extension Evaluation {
     /// Reads a text of many values on the thread of a turn, and holds the memory of the values as they are
     /// made.
     /// - Throws: the errors of `body`, those with a code of their own as that; `cancelled` and `timeout` when
-    ///   the evaluation ends; `SRV-0430`, `SRV-0503`.
+    ///   the evaluation ends; `SRV-0413`, `SRV-0430`, `SRV-0503`.
     func reading<Result>(
-        _ body: (ParsingBounds) throws(RequestObject.Malformed) -> Result
+        beside text: ClientHold? = nil, _ body: (ParsingBounds) throws(RequestObject.Malformed) -> Result
     ) throws -> Result {
         var refusal: (any Error)?
         let bounds = ParsingBounds(values: Limits.bodyValues) { [self] values in
             do {
                 if let reason = interruption() { throw DQLError.interrupted(reason) }
-                try held.grow(by: values * Limits.valueBytes)
+                try grow(by: values * Limits.valueBytes, beside: text)
             } catch {
                 refusal = error
             }
@@ -126,6 +93,23 @@ extension Evaluation {
             return try body(bounds)
         } catch {
             throw refusal ?? error.reported
+        }
+    }
+
+    /// Holds memory of values beside that of their text.
+    /// - Throws: `SRV-0413` if the account has no room for both even alone; `SRV-0430`, `SRV-0503`.
+    fileprivate func grow(by count: Int, beside text: ClientHold?) throws(ServiceError) {
+        do throws(ServiceError) {
+            try held.grow(by: count)
+        } catch {
+            let most = ClientBudget.memory.accountBytes
+            guard error.code == .tooMuchHeld, (text?.bytes ?? 0) + held.bytes + count > most else {
+                throw error
+            }
+            throw ServiceError(
+                .bodyTooLarge,
+                "the body and its values take more memory than one credential may hold at this server, "
+                    + "\(most >> 20) MiB: send it in parts")
         }
     }
 }
