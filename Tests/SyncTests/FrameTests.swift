@@ -60,7 +60,9 @@ struct FrameTests {
             let longer = bytes + [UInt8](repeating: 0, count: 4_096)
             #expect(Session.isLong(frame: longer) == isLong.longer, "\(name)")
         }
-        for bytes in [[], [0xA1], [0xA1, 0], [0xA1, 1, 8], [0x81, 0, 8], [0xA1, 0, 99]] as [[UInt8]] {
+        for bytes in [[], [0xA1], [0xA1, 0], [0xA1, 1, 8], [0x81, 0, 8], [0xA1, 0, 31], [0xA1, 0, 24]]
+            as [[UInt8]]
+        {
             #expect(!Session.isCheap(frame: bytes) && !Session.isLong(frame: bytes))
         }
     }

@@ -27,9 +27,11 @@ extension Session {
     /// The frame that tells the other side why this one ends, for an end before any session has begun.
     public static func farewell(_ reason: SyncError) -> [UInt8] { Frame.close(reason).encoded() }
 
-    /// The type of a frame by its first bytes: a map, 0, its type.
+    /// The type of a frame by its first bytes: a map, 0, its type, which has a byte of its own from 24 on.
     private static func type(of frame: [UInt8]) -> FrameType? {
         guard frame.count > 2, frame[0] >> 5 == 5, frame[1] == 0 else { return nil }
-        return FrameType(rawValue: UInt64(frame[2]))
+        guard frame[2] >= 0x18 else { return FrameType(rawValue: UInt64(frame[2])) }
+        guard frame[2] == 0x18, frame.count > 3 else { return nil }
+        return FrameType(rawValue: UInt64(frame[3]))
     }
 }
