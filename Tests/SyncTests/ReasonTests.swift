@@ -47,6 +47,9 @@ struct ReasonTests {
         Case(
             code: .malformedOperation, session: { SessionTests.openServer() },
             event: frame(.upload([[1, 2, 3]]))),
+        Case(
+            code: .malformedOperation, session: { SessionTests.openServer() },
+            event: frame(.upload([unstorable]))),
         Case(code: .sequenceGap, session: appending, event: refusal(.sequenceGap)),
         Case(code: .actorConflict, session: appending, event: refusal(.actorConflict)),
         Case(code: .baseNotCovered, session: answered, event: .wanting([Exemplars.key(2)])),
@@ -98,6 +101,11 @@ struct ReasonTests {
             code: .tokenRefused, session: { SessionTests.openServer(version: 3) },
             event: frame(.renewal(token: String(repeating: "x", count: Limits.accessTokenBytes + 1)))),
     ]
+
+    /// An operation whose sequence has 64 bits.
+    private static let unstorable = Operation(
+        actor: Exemplars.actor, sequence: 0x8000_0000_0000_0000, timestamp: 10, changes: []
+    ).encoded()
 
     /// A greeting of the same feed, of another start.
     private static let copied: Frame.Hello = {

@@ -310,9 +310,6 @@ struct AdmissionCheck {
     private func refusalOfWhole(
         _ operation: Operation, _ bytes: [UInt8], _ facts: Facts, _ transaction: ReadTransaction
     ) throws -> Refusal? {
-        guard operation.sequence.rawValue <= UInt64(Int64.max) else {
-            return refusal(of: operation, .malformedOperation, "a sequence exceeds 63 bits")
-        }
         if let refusal = try alreadyThere(operation, bytes, facts, transaction) { return refusal }
         if HybridClock.isTooFarAhead(
             operation.timestamp, wallMilliseconds: wallMilliseconds, admitted: facts.latest)

@@ -144,13 +144,16 @@ struct Admitter: Sendable {
     }
 
     /// Returns whether nothing before an uploaded operation speaks against it. One whose header cannot be
-    /// read cannot be refused by its name.
+    /// read, or whose sequence no log can store, cannot be refused by its name.
     private mutating func mayTake(_ bytes: [UInt8]) throws(SyncError) -> Bool {
         let header: OperationHeader
         do {
             header = try OperationHeader.peek(bytes)
         } catch {
             throw SyncError(.malformedOperation, "an operation does not decode: \(error)")
+        }
+        guard header.sequence.rawValue <= UInt64(Int64.max) else {
+            throw SyncError(.malformedOperation, "the sequence of an operation exceeds 63 bits")
         }
         if let awaited = deferred[header.actor] {
             guard header.sequence <= awaited else { return false }
